@@ -1,0 +1,2 @@
+//! Azalea's service.
+#![forbid(unsafe_code)]

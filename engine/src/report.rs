@@ -1,0 +1,233 @@
+//! The result: the file and how it came about.
+
+use std::fmt;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::error::Error;
+use crate::fit::Preset;
+use crate::units::{BitRate, ByteSize, Dimensions, FrameRate};
+
+/// What was done to the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The input is the result, byte by byte.
+    Pass,
+    /// The streams were kept, the container is new.
+    Remux,
+    /// At least one stream was encoded again.
+    Transcode,
+}
+
+impl Action {
+    /// The action as a lower-case word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Remux => "remux",
+            Self::Transcode => "transcode",
+        }
+    }
+}
+
+/// The kind of file that a result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutputKind {
+    /// Video in mp4.
+    Mp4,
+    /// Sound alone in mp4.
+    M4a,
+    /// JPEG.
+    Jpeg,
+    /// PNG.
+    Png,
+    /// WebP.
+    Webp,
+    /// GIF.
+    Gif,
+}
+
+impl OutputKind {
+    /// The usual file extension, without the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Mp4 => "mp4",
+            Self::M4a => "m4a",
+            Self::Jpeg => "jpg",
+            Self::Png => "png",
+            Self::Webp => "webp",
+            Self::Gif => "gif",
+        }
+    }
+
+    /// The media type for HTTP.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Mp4 => "video/mp4",
+            Self::M4a => "audio/mp4",
+            Self::Jpeg => "image/jpeg",
+            Self::Png => "image/png",
+            Self::Webp => "image/webp",
+            Self::Gif => "image/gif",
+        }
+    }
+}
+
+/// Something a person should know although the job succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The input ends before its index says so; what was there was kept.
+    CutShort,
+    /// Packets or frames were damaged and left out.
+    Damaged {
+        /// How many.
+        count: u64,
+    },
+    /// The picture is high dynamic range and this build has no filter to map it; colours are approximate.
+    NotToneMapped,
+    /// The sound could not be used; the result is silent.
+    AudioDropped {
+        /// Why, in words for people.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CutShort => f.write_str("the input is cut short; what was there has been kept"),
+            Self::Damaged { count: 1 } => f.write_str("1 damaged piece of the input was left out"),
+            Self::Damaged { count } => write!(f, "{count} damaged pieces of the input were left out"),
+            Self::NotToneMapped => {
+                f.write_str("this libav has no zscale filter, so high dynamic range was not tone-mapped")
+            }
+            Self::AudioDropped { reason } => write!(f, "the sound was left out: {reason}"),
+        }
+    }
+}
+
+/// Wall time by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StageTimes {
+    /// Opening and looking at the input.
+    pub probe: Duration,
+    /// Decoding to see that a kept stream is whole.
+    pub verify: Duration,
+    /// Making the sound.
+    pub audio: Duration,
+    /// Decoding, scaling and encoding pictures.
+    pub video: Duration,
+    /// Writing the container.
+    pub mux: Duration,
+}
+
+/// How a result came about.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// What was done.
+    pub action: Action,
+    /// The kind of file.
+    pub kind: OutputKind,
+    /// Size of the result.
+    pub bytes: ByteSize,
+    /// The limit that was asked for.
+    pub limit: ByteSize,
+    /// Size of the input.
+    pub input_bytes: ByteSize,
+    /// Picture size; `None` for sound alone.
+    pub dimensions: Option<Dimensions>,
+    /// Frames per second; `None` for stills and sound.
+    pub frame_rate: Option<FrameRate>,
+    /// Length of the result; zero for stills.
+    pub duration: Duration,
+    /// Average rate of the video track.
+    pub video_rate: Option<BitRate>,
+    /// Average rate of the sound track.
+    pub audio_rate: Option<BitRate>,
+    /// Encoder effort, when pictures were encoded.
+    pub preset: Option<Preset>,
+    /// The constant rate factor that the video ended with, when it was encoded.
+    pub crf: Option<f64>,
+    /// Video frames in the result.
+    pub frames: u64,
+    /// Frames that were encoded more than once.
+    pub frames_redone: u64,
+    /// What a person should know.
+    pub warnings: Vec<Warning>,
+    /// Wall time of the whole job, without its time in the queue.
+    pub wall: Duration,
+    /// Processor time of the thread that ran the job and its encoder, best effort; zero where it is not known.
+    pub cpu: Duration,
+    /// Wall time by stage.
+    pub stages: StageTimes,
+}
+
+impl Report {
+    /// Size of the result as a share of the limit.
+    pub fn fill(&self) -> f64 {
+        if self.limit == ByteSize::ZERO { 0.0 } else { self.bytes.as_f64() / self.limit.as_f64() }
+    }
+}
+
+/// A finished file with its report.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Fitted {
+    bytes: Bytes,
+    report: Report,
+}
+
+impl Fitted {
+    pub(crate) const fn new(bytes: Bytes, report: Report) -> Self {
+        Self { bytes, report }
+    }
+
+    /// The file.
+    pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// How it came about.
+    pub const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Takes the file and the report apart.
+    pub fn into_parts(self) -> (Bytes, Report) {
+        (self.bytes, self.report)
+    }
+
+    /// Writes the file to `path`: whole, or not at all.
+    ///
+    /// It is written beside `path` under a temporary name and then renamed, so an existing file is replaced
+    /// only on success. Blocks.
+    ///
+    /// # Errors
+    /// `Io` when the folder cannot be written or the disk is full; the temporary file is removed.
+    pub fn write_to(&self, path: &Path) -> Result<(), Error> {
+        let failed = |cause| Error::Io { what: format!("cannot write {}", path.display()), cause };
+        let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        let written = (|| {
+            let mut file = std::fs::File::create(&temporary)?;
+            file.write_all(&self.bytes)?;
+            drop(file);
+            std::fs::rename(&temporary, path)
+        })();
+        written.map_err(|cause| {
+            // The temporary file may not exist; the first error is the one that matters.
+            let _ = std::fs::remove_file(&temporary);
+            failed(cause)
+        })
+    }
+}

@@ -1,0 +1,3 @@
+//! The command-line program.
+#![forbid(unsafe_code)]
+fn main() {}
