@@ -43,7 +43,10 @@ impl Engine {
     /// # Errors
     /// `Busy`.
     pub fn try_submit(&self, source: Source, fit: Fit) -> Result<JobHandle, Error> {
-        Ok(JobHandle(JobContext { control: Arc::new(Control::new()), threads: ThreadBudget::new(2) }, Some((source, fit))))
+        Ok(JobHandle(
+            JobContext { control: Arc::new(Control::new()), threads: ThreadBudget::new(2) },
+            Some((source, fit)),
+        ))
     }
     /// Enqueues a job as soon as there is room.
     pub fn submit(&self, source: Source, fit: Fit) -> Submit {

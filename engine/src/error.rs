@@ -156,7 +156,11 @@ impl From<StopReason> for Error {
 fn too_large(limit: LimitKind, found: u64, allowed: u64) -> String {
     match limit {
         LimitKind::InputBytes => {
-            format!("the input is too large: {}, allowed are {}", ByteSize::new(found), ByteSize::new(allowed))
+            format!(
+                "the input is too large: {}, allowed are {}",
+                ByteSize::new(found),
+                ByteSize::new(allowed)
+            )
         }
         LimitKind::FramePixels => {
             format!("the picture is too large: {found} pixels, allowed are {allowed}")

@@ -48,7 +48,10 @@ impl FromStr for Preset {
     type Err = ParsePresetError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| ParsePresetError(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|preset| preset.name() == text)
+            .ok_or_else(|| ParsePresetError(text.to_owned()))
     }
 }
 

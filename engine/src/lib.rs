@@ -31,7 +31,8 @@ pub use fit::{Fit, ParsePresetError, Preset, Verify, Wanted};
 pub use libav::{BuildFacts, build_facts};
 pub use limits::{LimitKind, Limits};
 pub use media::{
-    AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout, VideoTrack,
+    AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout,
+    VideoTrack,
 };
 pub use progress::{Progress, Stage};
 pub use report::{Action, Fitted, OutputKind, Report, StageTimes, Warning};

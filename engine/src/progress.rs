@@ -1,7 +1,7 @@
 //! How far a job is, and the word to stop it: shared between the job's thread and its handle.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a job is doing.
@@ -124,7 +124,11 @@ impl Control {
     }
 
     /// Raises the fraction; lower values are ignored.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1 just before")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to 0..=1 just before"
+    )]
     pub(crate) fn advance(&self, fraction: f64) {
         self.fraction.fetch_max((fraction.clamp(0.0, 1.0) * 10_000.0) as u32, Ordering::Relaxed);
     }

@@ -46,7 +46,10 @@ impl Source {
 
     pub(crate) fn open(self, _control: &Arc<Control>) -> Result<Reader, Error> {
         let inner: Box<dyn ReadSeek> = match self.0 {
-            Kind::Path(path) => Box::new(std::fs::File::open(&path).map_err(|cause| Error::Io { what: format!("cannot open {}", path.display()), cause })?),
+            Kind::Path(path) => Box::new(
+                std::fs::File::open(&path)
+                    .map_err(|cause| Error::Io { what: format!("cannot open {}", path.display()), cause })?,
+            ),
             Kind::Bytes(bytes) => Box::new(Cursor::new(bytes)),
             Kind::Reader(reader) => reader,
         };

@@ -35,13 +35,20 @@ impl ByteSize {
     }
 
     /// The number of bytes as a float, exact up to 2^53.
-    #[allow(clippy::cast_precision_loss, reason = "sizes beyond 2^53 bytes do not occur; the loss would be relative 1e-16")]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "sizes beyond 2^53 bytes do not occur; the loss would be relative 1e-16"
+    )]
     pub const fn as_f64(self) -> f64 {
         self.0 as f64
     }
 
     /// The nearest whole number of bytes not above `bytes`; negative and NaN give zero.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to integer saturates, as documented")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "float to integer saturates, as documented"
+    )]
     pub const fn from_f64(bytes: f64) -> Self {
         Self(bytes as u64)
     }
@@ -144,7 +151,11 @@ impl BitRate {
     }
 
     /// The nearest whole rate not above `bits_per_second`; negative and NaN give zero.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to integer saturates, as documented")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "float to integer saturates, as documented"
+    )]
     pub const fn from_f64(bits_per_second: f64) -> Self {
         Self(bits_per_second as u64)
     }
@@ -252,6 +263,63 @@ impl fmt::Display for FrameRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{:.3}", self.as_f64());
         write!(f, "{} fps", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// A point on the presentation's clock, in microseconds; negative before the presentation begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Timestamp(i64);
+
+impl Timestamp {
+    pub(crate) const ZERO: Self = Self(0);
+    pub(crate) const MAX: Self = Self(i64::MAX);
+
+    pub(crate) const fn from_micros(microseconds: i64) -> Self {
+        Self(microseconds)
+    }
+
+    /// `seconds` rounded to the nearest microsecond; saturates.
+    #[allow(clippy::cast_possible_truncation, reason = "float to integer saturates")]
+    pub(crate) fn from_seconds(seconds: f64) -> Self {
+        Self((seconds * 1e6).round() as i64)
+    }
+
+    pub(crate) const fn micros(self) -> i64 {
+        self.0
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "exact for the first 285 years")]
+    pub(crate) const fn seconds(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// The distance to zero; times before zero give zero.
+    pub(crate) fn since_zero(self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0).unwrap_or(0))
+    }
+
+    /// This time on a clock of `rate` ticks per second, rounded to the nearest.
+    pub(crate) fn ticks(self, numerator: u32, denominator: u32) -> i64 {
+        let scaled = i128::from(self.0) * i128::from(numerator);
+        let divisor = i128::from(denominator.max(1)) * 1_000_000;
+        let rounded = (scaled + divisor / 2).div_euclid(divisor);
+        i64::try_from(rounded).unwrap_or(if rounded < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    #[must_use]
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    #[must_use]
+    pub(crate) const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl From<Duration> for Timestamp {
+    fn from(duration: Duration) -> Self {
+        Self(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
     }
 }
 

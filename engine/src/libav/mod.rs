@@ -1,29 +1,60 @@
 //! The one door to libav.
+//!
+//! Everything here is a thin, owning shell over the C library: one Rust value owns one C context, on one
+//! thread at a time, and frees it. The room never chooses sizes, rates or codecs; it never opens a file or a
+//! socket (bytes come through [`io`], the protocol list is empty, `io_open` refuses); nothing it returns names
+//! a libav type or number.
+//!
+//! The bindings are those of `ffmpeg-next`; its safe layer is not used, because it translates C enums without
+//! an unknown case, ignores allocation failures and drops unknown options silently.
+
 #![allow(unsafe_code, reason = "the one room that calls C; every block argues its safety")]
 
-/// What the engine is linked to, for `--version` and `doctor`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BuildFacts {
-    /// FFmpeg release as the library names itself.
-    pub ffmpeg: String,
-    /// libavcodec, libavformat, libavfilter, libswscale, libswresample: name and version.
-    pub libraries: Vec<(&'static str, String)>,
-    /// The library's licence.
-    pub license: String,
-    /// Allowed demuxers that this build has.
-    pub demuxers: Vec<&'static str>,
-    /// Allowed decoders that this build has.
-    pub decoders: Vec<&'static str>,
-    /// Encoders that the engine uses and this build has.
-    pub encoders: Vec<&'static str>,
-    /// Filters that the engine uses and this build lacks.
-    pub missing_filters: Vec<&'static str>,
-    /// Encoders that the engine uses and this build lacks.
-    pub missing_encoders: Vec<&'static str>,
+mod allow;
+mod decoder;
+mod encoder;
+mod facts;
+mod fault;
+mod frame;
+mod graph;
+mod input;
+mod io;
+mod log;
+mod options;
+mod packet;
+mod stream;
+
+use std::ffi::CString;
+use std::sync::Once;
+
+use ffmpeg_next::ffi as sys;
+
+pub(crate) use decoder::{Care, Decoder};
+pub(crate) use encoder::{Encoded, Encoder, PictureCodec, SoundSpec, VideoSpec};
+pub use facts::{BuildFacts, build_facts};
+pub(crate) use fault::{Answer, Fault};
+pub(crate) use frame::{Frame, PictureShape, SoundShape};
+pub(crate) use graph::{Graph, PicturePath, PixelTarget, SoundPath};
+pub(crate) use input::Input;
+pub(crate) use log::errors_logged_here;
+pub(crate) use packet::Packet;
+pub(crate) use stream::{IndexEntry, StreamFacts, StreamKind, TimeBase};
+
+/// Sets libav up for this process; cheap after the first call.
+fn init() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        log::install();
+        // SAFETY: a plain setter of a process-wide number; no other thread uses libav before `init` returned.
+        unsafe { sys::av_max_alloc(MAX_ALLOCATION) };
+    });
 }
 
-/// What the engine is linked to.
-pub fn build_facts() -> BuildFacts {
-    BuildFacts { ffmpeg: String::new(), libraries: vec![], license: String::new(), demuxers: vec![], decoders: vec![], encoders: vec![], missing_filters: vec![], missing_encoders: vec![] }
+/// A C string of a text that is known to hold no NUL; a NUL would end it early.
+fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
 }
+
+/// The largest single allocation libav may make, for the whole process. One decoded frame at the default
+/// pixel limit in 16-bit RGBA needs 2 GiB; 1 GiB holds every frame that is allowed in 8 bits.
+const MAX_ALLOCATION: usize = 1 << 30;
