@@ -1,1 +1,9 @@
-//! Skeleton.
+//! Decides: what may be kept, how many bytes each part gets, how large the picture is, which CRF comes next.
+//!
+//! Pure: the same facts give the same plan on every machine. It knows no libav, file, thread, clock or random
+//! source. The pipeline carries plans out and makes no choice about quality.
+
+pub(crate) mod budget;
+pub(crate) mod ladder;
+pub(crate) mod rate;
+pub(crate) mod route;
