@@ -1,6 +1,7 @@
 //! An opened container: streams, index, packets.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::io::Seek;
 use std::ptr;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub(crate) struct Input {
     control: Arc<Control>,
     /// Read errors in a row, to end a demuxer that never recovers.
     faults: u32,
+    looked_ahead: bool,
 }
 
 // SAFETY: the context has no thread-local state and this value is its only owner; its callbacks reach only
@@ -82,7 +84,7 @@ impl Input {
         if let Err(fault) = Fault::check(code) {
             return Err(open_error(fault, &mut io, container, control));
         }
-        let input = Self { context, io, container, control: control.clone(), faults: 0 };
+        let input = Self { context, io, container, control: control.clone(), faults: 0, looked_ahead: false };
         options.all_taken(container.name())?;
         let streams = u64::try_from(input.stream_count()).unwrap_or(u64::MAX);
         if streams > u64::from(limits.streams) {
@@ -97,6 +99,7 @@ impl Input {
     /// # Errors
     /// The stop reasons and the reader's failure; anything else is left for decoding to find.
     pub(crate) fn look_ahead(&mut self) -> Result<(), Error> {
+        self.looked_ahead = true;
         // SAFETY: the context is open and ours.
         let code = unsafe { sys::avformat_find_stream_info(self.context, ptr::null_mut()) };
         self.control.stop()?;
@@ -107,6 +110,24 @@ impl Input {
             tracing::debug!(reason = fault.text(), "looking ahead ended early");
         }
         Ok(())
+    }
+
+    /// Closes the demuxer and opens it again at the beginning: what every container can do, unlike seeking.
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    pub(crate) fn reopen(mut self, limits: &Limits) -> Result<Self, Error> {
+        let (container, control, looked_ahead) = (self.container, self.control.clone(), self.looked_ahead);
+        let mut reader = self.io.take_reader().ok_or_else(|| Error::internal("the input is gone"))?;
+        drop(self);
+        reader
+            .rewind()
+            .map_err(|cause| Error::Io { what: "cannot go to the input's beginning".into(), cause })?;
+        let mut input = Self::open(reader, container, limits, &control)?;
+        if looked_ahead {
+            input.look_ahead()?;
+        }
+        Ok(input)
     }
 
     /// What was opened.

@@ -23,19 +23,16 @@ pub(super) struct Io {
 
 #[derive(Debug)]
 struct State {
-    reader: Reader,
+    /// `None` once it was taken out to be opened anew.
+    reader: Option<Reader>,
     control: Arc<Control>,
     /// The first failure of the reader that is neither the end nor a stop.
     failure: Option<std::io::Error>,
-    /// Where the next read begins, known without asking the reader.
-    position: u64,
-    /// Bytes read in all, to bound a demuxer that reads the same bytes for ever.
-    read: u64,
 }
 
 impl Io {
     pub(super) fn new(reader: Reader, control: Arc<Control>) -> Result<Self, Fault> {
-        let mut state = Box::new(State { reader, control, failure: None, position: 0, read: 0 });
+        let mut state = Box::new(State { reader: Some(reader), control, failure: None });
         // SAFETY: a plain allocation; checked for null.
         let buffer = unsafe { sys::av_malloc(BUFFER) };
         if buffer.is_null() {
@@ -75,7 +72,12 @@ impl Io {
 
     /// The input's size, where the reader can tell.
     pub(super) fn size(&mut self) -> Option<u64> {
-        self.state.reader.size().ok().map(crate::units::ByteSize::get)
+        self.state.reader.as_mut()?.size().ok().map(crate::units::ByteSize::get)
+    }
+
+    /// Takes the reader out; what libav reads from now on is the end.
+    pub(super) fn take_reader(&mut self) -> Option<Reader> {
+        self.state.reader.take()
     }
 
     /// The pointer for interrupt callbacks; valid as long as this value.
@@ -129,21 +131,18 @@ impl State {
         if self.control.stop().is_err() {
             return sys::AVERROR_EXIT;
         }
-        match self.reader.read(buffer) {
+        let Some(reader) = &mut self.reader else { return sys::AVERROR_EOF };
+        match reader.read(buffer) {
             Ok(0) if !buffer.is_empty() => sys::AVERROR_EOF,
-            Ok(count) => {
-                let count64 = u64::try_from(count).unwrap_or(0);
-                self.position = self.position.saturating_add(count64);
-                self.read = self.read.saturating_add(count64);
-                c_int::try_from(count).unwrap_or(sys::AVERROR(EINVAL))
-            }
+            Ok(count) => c_int::try_from(count).unwrap_or(sys::AVERROR(EINVAL)),
             Err(error) => self.failed(error),
         }
     }
 
     fn seek(&mut self, offset: i64, whence: c_int) -> i64 {
+        let Some(reader) = &mut self.reader else { return i64::from(sys::AVERROR_EOF) };
         if whence & sys::AVSEEK_SIZE != 0 {
-            return match self.reader.size() {
+            return match reader.size() {
                 Ok(size) => i64::try_from(size.get()).unwrap_or(i64::MAX),
                 Err(error) => i64::from(self.failed(error)),
             };
@@ -155,11 +154,8 @@ impl State {
             (2, _) => SeekFrom::End(offset),
             _ => return i64::from(sys::AVERROR(EINVAL)),
         };
-        match self.reader.seek(to) {
-            Ok(position) => {
-                self.position = position;
-                i64::try_from(position).unwrap_or(i64::MAX)
-            }
+        match reader.seek(to) {
+            Ok(position) => i64::try_from(position).unwrap_or(i64::MAX),
             Err(error) => i64::from(self.failed(error)),
         }
     }

@@ -1,0 +1,457 @@
+//! Opens an input and learns what it is, without decoding.
+
+use std::io::{Read, Seek};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::Error;
+use crate::libav::{Input, StreamFacts, StreamKind};
+use crate::limits::{LimitKind, Limits};
+use crate::media::{
+    AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout, VideoTrack,
+};
+use crate::mp4::aac::SpecificConfig;
+use crate::mp4::h264::{self, Sps};
+use crate::mp4::{self, Layout};
+use crate::picture::{self, PictureFacts};
+use crate::progress::Control;
+use crate::sniff;
+use crate::source::{Reader, Source};
+use crate::units::{ByteSize, Dimensions, Timestamp};
+
+/// What an input turned out to be.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// A container with tracks.
+    Tracks(Box<Tracks>),
+    /// A picture file, still or animated, whole in memory.
+    Picture(PictureFile),
+}
+
+/// An opened container.
+#[derive(Debug)]
+pub(crate) struct Tracks {
+    pub(crate) input: Input,
+    pub(crate) bytes: ByteSize,
+    /// The track a viewer would watch.
+    pub(crate) video: Option<StreamFacts>,
+    /// Sound tracks that can be decoded, the one a listener would choose by the container's words first.
+    pub(crate) sounds: Vec<StreamFacts>,
+    pub(crate) streams: u32,
+    pub(crate) audio_tracks: u32,
+    /// Where an mp4's parts are.
+    pub(crate) layout: Option<Layout>,
+    /// The first sequence parameter set of an H.264 track.
+    pub(crate) sps: Option<Sps>,
+}
+
+/// A picture file.
+#[derive(Debug)]
+pub(crate) struct PictureFile {
+    pub(crate) container: Container,
+    pub(crate) bytes: Bytes,
+    pub(crate) facts: PictureFacts,
+}
+
+/// Opens `source` and tells what it is.
+pub(crate) fn open(source: Source, limits: &Limits, control: &Arc<Control>) -> Result<Opened, Error> {
+    control.stop()?;
+    let mut reader = source.open(control)?;
+    let head = read_head(&mut reader, control)?;
+    let container = sniff::sniff(&head)?;
+    let bytes = reader.size().map_err(|cause| unreadable(cause, control))?;
+    if bytes > limits.input_bytes {
+        let (found, allowed) = (bytes.get(), limits.input_bytes.get());
+        return Err(Error::TooLarge { limit: LimitKind::InputBytes, found, allowed });
+    }
+    reader.rewind().map_err(|cause| unreadable(cause, control))?;
+    match container {
+        Container::Gif | Container::Png | Container::Jpeg | Container::Webp => {
+            open_picture(reader, container, bytes, limits, control).map(Opened::Picture)
+        }
+        _ => open_tracks(reader, container, bytes, limits, control).map(|tracks| Opened::Tracks(Box::new(tracks))),
+    }
+}
+
+/// Opens an animated picture that libav can demux.
+pub(crate) fn open_animation(file: &PictureFile, limits: &Limits, control: &Arc<Control>) -> Result<Tracks, Error> {
+    let reader = Source::bytes(file.bytes.clone()).open(control)?;
+    open_tracks(reader, file.container, ByteSize::of(&file.bytes), limits, control)
+}
+
+fn open_picture(
+    mut reader: Reader,
+    container: Container,
+    size: ByteSize,
+    limits: &Limits,
+    control: &Arc<Control>,
+) -> Result<PictureFile, Error> {
+    if size > MOST_PICTURE_BYTES {
+        let (found, allowed) = (size.get(), MOST_PICTURE_BYTES.get());
+        return Err(Error::TooLarge { limit: LimitKind::InputBytes, found, allowed });
+    }
+    let mut bytes = Vec::new();
+    (&mut reader).take(MOST_PICTURE_BYTES.get()).read_to_end(&mut bytes).map_err(|cause| unreadable(cause, control))?;
+    let bytes = Bytes::from(bytes);
+    let facts = picture::facts(container, &bytes)?;
+    check_pixels(facts.dimensions, limits)?;
+    Ok(PictureFile { container, bytes, facts })
+}
+
+fn open_tracks(
+    mut reader: Reader,
+    container: Container,
+    bytes: ByteSize,
+    limits: &Limits,
+    control: &Arc<Control>,
+) -> Result<Tracks, Error> {
+    let layout = if container == Container::Mp4 {
+        let layout = mp4::scan(&mut reader, bytes)?;
+        if !layout.has_moov {
+            return Err(Error::corrupt("the mp4 file has no index (moov): it is cut short or was never finished"));
+        }
+        if layout.tracks.iter().any(|track| track.external_data) {
+            return Err(Error::unsupported("the file refers to external files: only self-contained files are opened"));
+        }
+        reader.rewind().map_err(|cause| unreadable(cause, control))?;
+        Some(layout)
+    } else {
+        None
+    };
+    let mut input = Input::open(reader, container, limits, control)?;
+    let mut streams = input.streams();
+    if !told_up_front(container, &streams) {
+        input.look_ahead()?;
+        streams = input.streams();
+    }
+    let video = choose_video(&streams);
+    let sounds = rank_sounds(&streams);
+    if let Some(coded) = video.as_ref().and_then(|stream| stream.coded) {
+        check_pixels(coded, limits)?;
+    }
+    refuse_what_has_nothing(container, &streams, video.is_some() || !sounds.is_empty())?;
+    let sps = video.as_ref().filter(|stream| stream.codec == "h264").and_then(|stream| first_sps(&stream.extradata));
+    let keep: Vec<usize> = video.iter().chain(&sounds).map(|stream| stream.index).collect();
+    input.keep_only(&keep);
+    let count = |kind| streams.iter().filter(|stream| stream.kind == kind).count();
+    Ok(Tracks {
+        input,
+        bytes,
+        video,
+        sounds,
+        streams: u32::try_from(streams.len()).unwrap_or(u32::MAX),
+        audio_tracks: u32::try_from(count(StreamKind::Audio)).unwrap_or(u32::MAX),
+        layout,
+        sps,
+    })
+}
+
+impl Tracks {
+    /// Closes the demuxer and opens it again at the beginning.
+    pub(crate) fn rewind(self, limits: &Limits) -> Result<Self, Error> {
+        let keep: Vec<usize> = self.video.iter().chain(&self.sounds).map(|stream| stream.index).collect();
+        let mut input = self.input.reopen(limits)?;
+        input.keep_only(&keep);
+        Ok(Self { input, ..self })
+    }
+
+    /// Upright size with square pixels.
+    pub(crate) fn display(&self) -> Option<Dimensions> {
+        let video = self.video.as_ref()?;
+        Some(display_size(video.coded?, self.pixel_aspect(), video.orientation))
+    }
+
+    /// Width to height of one stored pixel.
+    pub(crate) fn pixel_aspect(&self) -> (u32, u32) {
+        let container = self.video.as_ref().map_or((1, 1), |video| video.pixel_aspect);
+        let own = self.sps.and_then(|sps| sps.sample_aspect).map(|(w, h)| (u32::from(w), u32::from(h)));
+        if container == (1, 1) { own.filter(|(w, h)| *w > 0 && *h > 0).unwrap_or(container) } else { container }
+    }
+
+    /// Why the picture track cannot be kept as it is; `None` when it can.
+    pub(crate) fn video_hindrance(&self) -> Option<String> {
+        let video = self.video.as_ref()?;
+        if video.codec != "h264" {
+            return Some(format!("the video codec is {}, not H.264", video.codec));
+        }
+        let Some(sps) = self.sps else { return Some("the H.264 stream has no header".into()) };
+        let layout = mp4_entry(self.layout.as_ref());
+        if ![66, 77, 88, 100].contains(&sps.profile) || sps.chroma_format != 1 {
+            Some(format!("the H.264 profile {} with {} is not played everywhere", sps.profile, chroma(&sps)))
+        } else if sps.luma_depth != 8 || sps.chroma_depth != 8 {
+            Some(format!("the video has {} bits a component", sps.luma_depth.max(sps.chroma_depth)))
+        } else if sps.level > 51 {
+            Some(format!("the H.264 level {}.{} is above 5.1", sps.level / 10, sps.level % 10))
+        } else if !sps.frames_only || video.interlaced {
+            Some("the video is interlaced".into())
+        } else if self.pixel_aspect() != (1, 1) {
+            Some("the pixels are not square".into())
+        } else if video.orientation != Orientation::Upright {
+            Some("the picture is stored turned".into())
+        } else if sps.full_range == Some(true) || video.pixels.is_some_and(|pixels| pixels.full_range) {
+            Some("the video uses the full range of values".into())
+        } else if self.dynamic_range() != DynamicRange::Standard {
+            Some("the video has a high dynamic range".into())
+        } else if video.coded.is_none_or(|coded| coded.width % 2 != 0 || coded.height % 2 != 0) {
+            Some("the picture has an odd size".into())
+        } else if layout.is_some_and(|track| track.entries > 1) {
+            Some("the video changes its format".into())
+        } else {
+            None
+        }
+    }
+
+    fn dynamic_range(&self) -> DynamicRange {
+        let video = self.video.as_ref().map_or(DynamicRange::Standard, |video| video.dynamic_range);
+        // H.273 transfer characteristics 16 and 18.
+        match self.sps.and_then(|sps| sps.color).map(|color| color.transfer) {
+            Some(16) => DynamicRange::Pq,
+            Some(18) => DynamicRange::Hlg,
+            _ => video,
+        }
+    }
+
+    /// Why the container does not play inline as it is; empty when it does.
+    fn container_hindrances(&self) -> Vec<String> {
+        let Some(layout) = &self.layout else {
+            return vec![format!("the container is {}, not mp4", self.input.container())];
+        };
+        let mut hindrances = Vec::new();
+        let mut unless = |fine: bool, what: &str| {
+            if !fine {
+                hindrances.push(what.to_owned());
+            }
+        };
+        unless(!layout.fragmented, "the mp4 is fragmented");
+        unless(layout.index_first, "the index is at the end");
+        unless(!layout.private_metadata, "the file holds metadata that may be private");
+        unless(&layout.brand != b"qt  ", "the container is QuickTime, not mp4");
+        unless(layout.other_tracks == 0, "the file has tracks beside picture and sound");
+        unless(layout.video_tracks <= 1 && layout.audio_tracks <= 1, "the file has several tracks of one kind");
+        unless(!layout.cut_short && !layout.damaged, "the file is damaged or cut short");
+        unless(layout.tracks.iter().all(mp4::TrackLayout::has_plain_edits), "an edit list rearranges a track");
+        hindrances
+    }
+
+    /// Everything known about the file, in words for people.
+    pub(crate) fn describe(&self) -> MediaInfo {
+        let video = self.video.as_ref().map(|stream| self.describe_video(stream));
+        let audio = self.sounds.first().map(describe_sound);
+        let mut hindrances = self.container_hindrances();
+        hindrances.extend(self.video_hindrance());
+        hindrances.extend(self.sounds.first().and_then(sound_hindrance));
+        if let Some(rate) = self.video.as_ref().and_then(|stream| stream.average_rate)
+            && rate.as_f64() > MOST_FRAMES_A_SECOND
+        {
+            hindrances.push(format!("the video has {rate}"));
+        }
+        let kind = match (self.input.container(), &self.video) {
+            (Container::Gif | Container::Png | Container::Webp, Some(_)) => MediaKind::Animation,
+            (_, Some(_)) => MediaKind::Video,
+            (_, None) => MediaKind::Audio,
+        };
+        MediaInfo {
+            container: self.input.container(),
+            kind,
+            bytes: Some(self.bytes),
+            duration: self.duration().map(Timestamp::since_zero),
+            video,
+            audio,
+            streams: self.streams,
+            audio_tracks: self.audio_tracks,
+            plays_inline: hindrances.is_empty(),
+            hindrances,
+        }
+    }
+
+    /// Length of the presentation as the container states it.
+    pub(crate) fn duration(&self) -> Option<Timestamp> {
+        let longest = self.video.iter().chain(&self.sounds).filter_map(|stream| stream.duration).max();
+        self.input.duration().or(longest)
+    }
+
+    fn describe_video(&self, stream: &StreamFacts) -> VideoTrack {
+        let coded = stream.coded.unwrap_or(Dimensions::new(0, 0));
+        let pixels = self.sps.map(|sps| PixelLayout {
+            bit_depth: sps.luma_depth,
+            chroma_420: sps.chroma_format == 1,
+            alpha: false,
+            full_range: sps.full_range == Some(true),
+        });
+        VideoTrack {
+            codec: stream.codec.clone(),
+            h264: self.sps.map(|sps| H264Profile { profile: sps.profile, level: sps.level }),
+            coded,
+            display: display_size(coded, self.pixel_aspect(), stream.orientation),
+            orientation: stream.orientation,
+            square_pixels: self.pixel_aspect() == (1, 1),
+            frame_rate: stream.average_rate.or_else(|| rate_of(stream)),
+            frames: stream.frames,
+            pixels: pixels.or(stream.pixels),
+            dynamic_range: self.dynamic_range(),
+            interlaced: stream.interlaced,
+            bit_rate: stream.bit_rate,
+            start: stream.start.unwrap_or_default().since_zero(),
+            duration: stream.duration.map(Timestamp::since_zero),
+        }
+    }
+}
+
+/// Frames over duration, where the container gives both.
+fn rate_of(stream: &StreamFacts) -> Option<crate::units::FrameRate> {
+    let duration = stream.duration?;
+    let millis = u32::try_from(duration.micros() / 1000).ok()?;
+    crate::units::FrameRate::new(u32::try_from(stream.frames?).ok()?.checked_mul(1000)?, millis)
+}
+
+fn describe_sound(stream: &StreamFacts) -> AudioTrack {
+    AudioTrack {
+        codec: stream.codec.clone(),
+        aac_lc: is_plain_aac(stream),
+        channels: stream.channels,
+        sample_rate: stream.sample_rate,
+        language: stream.language.clone(),
+        bit_rate: stream.bit_rate,
+        start: stream.start.unwrap_or_default().since_zero(),
+        duration: stream.duration.map(Timestamp::since_zero),
+    }
+}
+
+/// Why a sound track cannot be kept as it is; `None` when it can.
+pub(crate) fn sound_hindrance(stream: &StreamFacts) -> Option<String> {
+    if stream.codec != "aac" {
+        Some(format!("the sound codec is {}, not AAC", stream.codec))
+    } else if !is_plain_aac(stream) {
+        Some("the sound is not plain AAC-LC".into())
+    } else if stream.channels > 2 {
+        Some(format!("the sound has {} channels", stream.channels))
+    } else if stream.sample_rate > 48_000 {
+        Some(format!("the sound has {} samples a second", stream.sample_rate))
+    } else {
+        None
+    }
+}
+
+fn is_plain_aac(stream: &StreamFacts) -> bool {
+    if stream.codec != "aac" {
+        return false;
+    }
+    // Without a config the stream is in ADTS frames, which are looked at when they are copied.
+    stream.extradata.is_empty()
+        || SpecificConfig::parse(&stream.extradata).is_some_and(|config| config.is_plain_lc())
+}
+
+/// The first sequence parameter set in an H.264 header of either form.
+pub(crate) fn first_sps(header: &[u8]) -> Option<Sps> {
+    if let Some(config) = h264::DecoderConfig::parse(header) {
+        return config.sequence.first().and_then(|unit| Sps::parse(unit));
+    }
+    h264::annex_b_units(header)
+        .find(|unit| h264::unit_type(unit) == Some(h264::SEQUENCE_PARAMETERS))
+        .and_then(Sps::parse)
+}
+
+fn chroma(sps: &Sps) -> &'static str {
+    match sps.chroma_format {
+        0 => "grey",
+        1 => "4:2:0",
+        2 => "4:2:2",
+        _ => "4:4:4",
+    }
+}
+
+fn mp4_entry(layout: Option<&Layout>) -> Option<&mp4::TrackLayout> {
+    layout?.tracks.iter().find(|track| track.kind == mp4::TrackKind::Video)
+}
+
+/// Stored size to upright size with square pixels. The longer side that a pixel aspect asks for is made
+/// longer, so that nothing is lost.
+fn display_size(coded: Dimensions, aspect: (u32, u32), orientation: Orientation) -> Dimensions {
+    let stretched = match aspect {
+        (w, h) if w > h && h > 0 => Dimensions::new(stretch(coded.width, w, h), coded.height),
+        (w, h) if w < h && w > 0 => Dimensions::new(coded.width, stretch(coded.height, h, w)),
+        _ => coded,
+    };
+    if orientation.swaps_sides() { stretched.turned() } else { stretched }
+}
+
+fn stretch(side: u32, numerator: u32, denominator: u32) -> u32 {
+    let scaled = (u64::from(side) * u64::from(numerator) + u64::from(denominator) / 2) / u64::from(denominator);
+    // A pixel aspect beyond any real format would make an absurd picture.
+    u32::try_from(scaled).unwrap_or(u32::MAX).min(side.saturating_mul(16)).max(1)
+}
+
+/// Whether the container's header tells all that is needed, so that nothing has to be decoded to find out.
+fn told_up_front(container: Container, streams: &[StreamFacts]) -> bool {
+    matches!(container, Container::Mp4 | Container::Matroska | Container::Gif)
+        && !streams.is_empty()
+        && streams.iter().filter(|stream| stream.decodable && !stream.is_attached_picture).all(|stream| {
+            match stream.kind {
+                StreamKind::Video => stream.coded.is_some(),
+                StreamKind::Audio => stream.channels > 0 && stream.sample_rate > 0,
+                StreamKind::Other => true,
+            }
+        })
+}
+
+fn choose_video(streams: &[StreamFacts]) -> Option<StreamFacts> {
+    streams
+        .iter()
+        .filter(|stream| stream.kind == StreamKind::Video && stream.decodable && !stream.is_attached_picture)
+        .filter(|stream| stream.coded.is_some())
+        // The first of the largest: max_by_key takes the last of equals, so the order is turned.
+        .rev()
+        .max_by_key(|stream| (stream.is_default, stream.coded.map_or(0, Dimensions::pixels)))
+        .cloned()
+}
+
+/// As a listener would choose: the default track, then more channels up to stereo, then the first. Whether a
+/// track can be heard at all is found by decoding, where there are several.
+fn rank_sounds(streams: &[StreamFacts]) -> Vec<StreamFacts> {
+    let mut sounds: Vec<StreamFacts> =
+        streams.iter().filter(|stream| stream.kind == StreamKind::Audio && stream.decodable).cloned().collect();
+    sounds.sort_by_key(|stream| (!stream.is_default, std::cmp::Reverse(stream.channels.min(2)), stream.index));
+    sounds
+}
+
+fn refuse_what_has_nothing(container: Container, streams: &[StreamFacts], usable: bool) -> Result<(), Error> {
+    if usable {
+        return Ok(());
+    }
+    let unknown = streams
+        .iter()
+        .find(|stream| stream.kind != StreamKind::Other && !stream.decodable && !stream.is_attached_picture);
+    if let Some(stream) = unknown {
+        return Err(Error::unsupported(format!("the codec {} is not supported", stream.codec)));
+    }
+    Err(Error::corrupt(format!("the {container} file has no video and no audio stream that can be decoded")))
+}
+
+fn check_pixels(dimensions: Dimensions, limits: &Limits) -> Result<(), Error> {
+    if dimensions.pixels() > limits.frame_pixels {
+        let (found, allowed) = (dimensions.pixels(), limits.frame_pixels);
+        return Err(Error::TooLarge { limit: LimitKind::FramePixels, found, allowed });
+    }
+    Ok(())
+}
+
+fn read_head(reader: &mut Reader, control: &Control) -> Result<Vec<u8>, Error> {
+    let wanted = u64::try_from(sniff::head_bytes()).unwrap_or(u64::MAX);
+    let mut head = Vec::new();
+    reader.take(wanted).read_to_end(&mut head).map_err(|cause| unreadable(cause, control))?;
+    Ok(head)
+}
+
+/// A read that failed; a stop explains itself.
+pub(crate) fn unreadable(cause: std::io::Error, control: &Control) -> Error {
+    match control.stop() {
+        Err(reason) => reason.into(),
+        Ok(()) => Error::Io { what: "cannot read the input".into(), cause },
+    }
+}
+
+/// A picture file is held in memory whole.
+const MOST_PICTURE_BYTES: ByteSize = ByteSize::mebibytes(256);
+/// Discord's players show no more.
+pub(crate) const MOST_FRAMES_A_SECOND: f64 = 60.5;
