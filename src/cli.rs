@@ -1,0 +1,165 @@
+//! What was typed: the command line as clap reads it, values still as text.
+//!
+//! Values that have a grammar of their own (sizes, times) stay text here; `settings` gives them their meaning.
+
+use std::path::PathBuf;
+
+use azalea_engine::Preset;
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+
+use crate::exit::{self, Exit};
+use crate::facts;
+
+/// Makes any video fit under a size limit and play where it is posted.
+#[derive(Debug, Parser)]
+#[command(name = "azalea", version, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Log to standard error: -v warnings, -vv information, -vvv debugging, -vvvv everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make files fit under a size limit
+    Fit(FitArgs),
+    /// Tell what a media file is
+    Probe(ProbeArgs),
+    /// Check what this build can do and what it lacks
+    Doctor(DoctorArgs),
+    /// Print the completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FitArgs {
+    /// Files to make fit; `-` reads standard input
+    #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// The most bytes that a result may have, like 8MiB, 10MB or 10485760
+    #[arg(long, value_name = "SIZE", default_value = "10MiB")]
+    pub(crate) limit: String,
+
+    /// Where the result goes: a file, a folder, or `-` for standard output [default: NAME.fit.EXT beside the input]
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::AnyPath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Leave out everything before this time, like 90, 1:30, 1m30s or 250ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) start: Option<String>,
+
+    /// Leave out everything from this time on
+    #[arg(long, value_name = "TIME")]
+    pub(crate) end: Option<String>,
+
+    /// Keep the sound alone, as m4a
+    #[arg(long, conflicts_with = "gif")]
+    pub(crate) audio_only: bool,
+
+    /// Make a looping GIF without sound
+    #[arg(long)]
+    pub(crate) gif: bool,
+
+    /// How much effort the encoder spends
+    #[arg(long, value_parser = PossibleValuesParser::new(Preset::ALL.map(Preset::name)))]
+    pub(crate) preset: Option<String>,
+
+    /// Make the picture at most this many pixels high; it is never enlarged
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(16..=16_384))]
+    pub(crate) height: Option<u32>,
+
+    /// Report on standard output as JSON, one object per input and line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProbeArgs {
+    /// The file to look at; `-` reads standard input
+    #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell to complete in
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// How a command answers on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Lines for people.
+    Text,
+    /// JSON, one object per line.
+    Json,
+}
+
+impl Format {
+    fn json_if(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
+impl Cli {
+    /// How the command was asked to answer.
+    pub(crate) fn format(&self) -> Format {
+        match &self.command {
+            Command::Fit(args) => Format::json_if(args.json),
+            Command::Probe(args) => Format::json_if(args.json),
+            Command::Doctor(args) => Format::json_if(args.json),
+            Command::Completions(_) => Format::Text,
+        }
+    }
+}
+
+/// Reads the process's own arguments.
+///
+/// Help, version and mistakes are printed here, in clap's own words; the answer is then the exit code.
+pub(crate) fn parse() -> Result<Cli, Exit> {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let error = match parsed {
+        Ok(typed) => return Ok(typed),
+        // The long text asks libav for its versions, so it is made only when somebody wants to read it.
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
+            let command = Cli::command().long_version(facts::long_version());
+            match command.try_get_matches() {
+                Ok(_) => return Err(Exit::Done),
+                Err(error) => error,
+            }
+        }
+        Err(error) => error,
+    };
+    // The reader of the pipe may be gone, and there is nobody left to tell.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return Err(Exit::Done);
+    }
+    if std::env::args_os().any(|argument| argument == "--json") {
+        exit::print_usage_object(&error.to_string());
+    }
+    Err(Exit::Usage)
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 2 usage, 3 input unusable, 4 cannot fit, 5 cancelled or out of time, 6 network, 1 our fault.
+AZALEA_LOG=error|warn|info|debug|trace logs to standard error; -v does the same.";

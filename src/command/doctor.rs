@@ -1,0 +1,209 @@
+//! `azalea doctor`: what this build can do, what it lacks, and what follows from it.
+
+use std::thread;
+
+use azalea_engine::BuildFacts;
+use serde_json::{Value, json};
+
+use crate::cli::Format;
+use crate::exit::{Exit, OutputError};
+use crate::facts;
+use crate::output;
+use crate::terminal::Screen;
+
+pub(crate) fn run(format: Format, screen: &Screen) -> anyhow::Result<Exit> {
+    let build = azalea_engine::build_facts();
+    let rows = rows(&build);
+    let healthy = rows.iter().all(|row| row.state != State::Fail);
+    let answer = match format {
+        Format::Json => object(&build, &rows, healthy).to_string(),
+        Format::Text => lines(&rows),
+    };
+    screen.print(&answer).map_err(|cause| OutputError::stdout(&cause))?;
+    Ok(if healthy { Exit::Done } else { Exit::Fault })
+}
+
+/// One thing that was looked at.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    state: State,
+    subject: &'static str,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ok,
+    /// Something works less well.
+    Warn,
+    /// The program's main job does not work.
+    Fail,
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+impl Row {
+    fn new(state: State, subject: &'static str, text: impl Into<String>) -> Self {
+        Self { state, subject, text: text.into() }
+    }
+
+    /// What is there, or that nothing is, which nothing works without.
+    fn list(subject: &'static str, names: &[&str]) -> Self {
+        if names.is_empty() {
+            return Self::new(State::Fail, subject, "none");
+        }
+        Self::new(State::Ok, subject, format!("{}: {}", names.len(), names.join(" ")))
+    }
+}
+
+fn rows(build: &BuildFacts) -> Vec<Row> {
+    let mut rows = vec![
+        Row::new(State::Ok, "azalea", format!("{} revision {}", facts::VERSION, facts::REVISION)),
+        Row::new(State::Ok, "compiler", format!("{} for {}", facts::RUSTC, facts::TARGET)),
+        Row::new(State::Ok, "ffmpeg", build.ffmpeg.clone()),
+    ];
+    let libraries = build.libraries.iter().map(|(name, version)| Row::new(State::Ok, name, version.clone()));
+    rows.extend(libraries);
+    rows.push(license(&build.license));
+    rows.push(Row::list("demuxers", &build.demuxers));
+    rows.push(Row::list("decoders", &build.decoders));
+    rows.push(Row::list("encoders", &build.encoders));
+    rows.extend(build.missing_encoders.iter().map(|name| missing_encoder(name)));
+    rows.extend(build.missing_filters.iter().map(|name| missing_filter(name)));
+    rows.push(match thread::available_parallelism() {
+        Ok(threads) => Row::new(State::Ok, "threads", threads.to_string()),
+        Err(cause) => Row::new(State::Warn, "threads", format!("unknown ({cause}), so one is used")),
+    });
+    let folder = std::env::temp_dir();
+    rows.push(match output::check_writable(&folder) {
+        Ok(()) => Row::new(State::Ok, "temp dir", format!("{} can be written", folder.display())),
+        Err(cause) => {
+            Row::new(State::Warn, "temp dir", format!("cannot write into {}: {cause}", folder.display()))
+        }
+    });
+    rows
+}
+
+fn license(license: &str) -> Row {
+    let lower = license.to_ascii_lowercase();
+    if lower.contains("nonfree") || lower.contains("unredistributable") {
+        let text = format!("{license}: this binary must not be passed on to anybody");
+        return Row::new(State::Warn, LICENSE, text);
+    }
+    let meaning = if lower.contains("lgpl") {
+        "this binary may be passed on if its libav can be exchanged by who gets it"
+    } else if lower.contains("gpl") {
+        "this binary may be passed on under the GPL only, with all its sources; the project's own sources stay MIT OR Apache-2.0"
+    } else {
+        return Row::new(
+            State::Warn,
+            LICENSE,
+            format!("{license}: not a licence this program knows, so read it before passing the binary on"),
+        );
+    };
+    Row::new(State::Ok, LICENSE, format!("{license}: {meaning}"))
+}
+
+fn missing_encoder(name: &str) -> Row {
+    let (state, consequence) = match name {
+        "libx264" => (State::Fail, "no video can be made, only passed or put into another container"),
+        "aac" => (State::Fail, "no sound can be made, only kept"),
+        "gif" => (State::Warn, "--gif does not work"),
+        "mjpeg" | "png" | "apng" | "libwebp" | "libwebp_anim" | "webp" => (
+            State::Warn,
+            "pictures of this format that are too large cannot be made smaller in their own format",
+        ),
+        _ => (State::Warn, "results that need it cannot be made"),
+    };
+    Row::new(state, "encoder", format!("{name} is missing: {consequence}"))
+}
+
+fn missing_filter(name: &str) -> Row {
+    let (state, consequence) = match name {
+        "scale" | "format" | "buffer" | "buffersink" | "fps" => (State::Fail, "no video can be made"),
+        "abuffer" | "abuffersink" | "aresample" | "aformat" => (State::Fail, "no sound can be made"),
+        "zscale" | "tonemap" => {
+            (State::Warn, "high dynamic range is not tone-mapped, so such videos look pale")
+        }
+        "yadif" | "bwdif" | "w3fdif" => (State::Warn, "interlaced video keeps its comb lines"),
+        "transpose" | "hflip" | "vflip" | "rotate" => {
+            (State::Warn, "turned or mirrored phone videos cannot be set upright")
+        }
+        "palettegen" | "paletteuse" | "split" => (State::Warn, "--gif does not work"),
+        "overlay" | "color" | "premultiply" => {
+            (State::Warn, "transparent parts of a picture may get a wrong colour")
+        }
+        _ => (State::Warn, "inputs that need it cannot be converted"),
+    };
+    Row::new(state, "filter", format!("{name} is missing: {consequence}"))
+}
+
+fn lines(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.subject.len()).max().unwrap_or(0);
+    let lines =
+        rows.iter().map(|row| format!("{:4}  {:width$}  {}", row.state.name(), row.subject, row.text));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn object(build: &BuildFacts, rows: &[Row], healthy: bool) -> Value {
+    let libraries: serde_json::Map<String, Value> =
+        build.libraries.iter().map(|(name, version)| ((*name).to_owned(), json!(version))).collect();
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| json!({ "state": row.state.name(), "subject": row.subject, "text": row.text }))
+        .collect();
+    json!({
+        "healthy": healthy,
+        "version": facts::VERSION,
+        "revision": facts::REVISION,
+        "rustc": facts::RUSTC,
+        "target": facts::TARGET,
+        "ffmpeg": build.ffmpeg,
+        "libraries": libraries,
+        "license": build.license,
+        "x264": facts::has_x264(build),
+        "demuxers": build.demuxers,
+        "decoders": build.decoders,
+        "encoders": build.encoders,
+        "missing_filters": build.missing_filters,
+        "missing_encoders": build.missing_encoders,
+        "checks": rows,
+    })
+}
+
+const LICENSE: &str = "licence";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_licence_says_what_it_means_for_the_binary() {
+        for (name, state, part) in [
+            ("GPL version 2 or later", State::Ok, "under the GPL only"),
+            ("LGPL version 2.1 or later", State::Ok, "can be exchanged"),
+            ("nonfree and unredistributable", State::Warn, "must not be passed on"),
+            ("", State::Warn, "not a licence"),
+        ] {
+            let row = license(name);
+            assert_eq!(row.state, state, "{row:?}");
+            assert!(row.text.contains(part), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_the_main_job_needs_is_essential() {
+        assert_eq!(missing_encoder("libx264").state, State::Fail);
+        assert_eq!(missing_filter("scale").state, State::Fail);
+        assert_eq!(missing_filter("zscale").state, State::Warn);
+        assert_eq!(missing_filter("something new").state, State::Warn);
+    }
+}

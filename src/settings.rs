@@ -1,0 +1,278 @@
+//! What is meant: the typed command line with every value checked and every default filled in.
+//!
+//! This is the only place that reads the environment.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use azalea_engine::{ByteSize, Fit, Preset, Wanted};
+use clap_complete::Shell;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::cli::{Cli, Command, FitArgs, Format, ProbeArgs};
+use crate::exit::UsageError;
+use crate::time;
+
+/// One run of the program.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) task: Task,
+    pub(crate) log: LevelFilter,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Fit(FitSettings),
+    Probe(ProbeSettings),
+    Doctor(Format),
+    Completions(Shell),
+}
+
+/// Which files to make fit, into what, and where to put them.
+#[derive(Debug)]
+pub(crate) struct FitSettings {
+    /// At least one; standard input at most once.
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) destination: Destination,
+    pub(crate) fit: Fit,
+    pub(crate) format: Format,
+}
+
+/// Which file to look at.
+#[derive(Debug)]
+pub(crate) struct ProbeSettings {
+    pub(crate) input: Input,
+    pub(crate) format: Format,
+}
+
+/// Where bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    Stdin,
+    File(PathBuf),
+}
+
+/// Where results go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Beside each input, under a name made from the input's.
+    Beside,
+    /// To exactly this file; for one input only.
+    File(PathBuf),
+    /// Into this folder, which may have to be made, under names made from the inputs'.
+    Folder(PathBuf),
+    /// To standard output; for one input only.
+    Stdout,
+}
+
+impl Settings {
+    /// Gives the typed words their meaning.
+    ///
+    /// # Errors
+    /// [`UsageError`] for values that mean nothing and for wishes that contradict each other.
+    pub(crate) fn new(typed: Cli) -> anyhow::Result<Self> {
+        let log = log_level(typed.verbose, std::env::var("AZALEA_LOG").ok().as_deref())?;
+        let task = match typed.command {
+            Command::Fit(args) => Task::Fit(fit(args)?),
+            Command::Probe(args) => Task::Probe(probe(args)),
+            Command::Doctor(args) => Task::Doctor(if args.json { Format::Json } else { Format::Text }),
+            Command::Completions(args) => Task::Completions(args.shell),
+        };
+        Ok(Self { task, log })
+    }
+}
+
+impl Input {
+    fn new(typed: PathBuf) -> Self {
+        if typed.as_os_str() == STANDARD_STREAM { Self::Stdin } else { Self::File(typed) }
+    }
+}
+
+fn probe(args: ProbeArgs) -> ProbeSettings {
+    ProbeSettings {
+        input: Input::new(args.input),
+        format: if args.json { Format::Json } else { Format::Text },
+    }
+}
+
+fn fit(args: FitArgs) -> anyhow::Result<FitSettings> {
+    let format = if args.json { Format::Json } else { Format::Text };
+    let limit: ByteSize = args.limit.parse().map_err(|error| UsageError(format!("--limit: {error}")))?;
+    let wanted = match (args.audio_only, args.gif) {
+        (true, _) => Wanted::AudioOnly,
+        (_, true) => Wanted::Gif,
+        (false, false) => Wanted::Natural,
+    };
+    let mut fit = Fit::within(limit).wanted(wanted);
+    if let Some(preset) = args.preset {
+        let preset: Preset = preset.parse().map_err(|error| UsageError(format!("--preset: {error}")))?;
+        fit = fit.preset(preset);
+    }
+    if let Some(height) = args.height {
+        fit = fit.max_height(height);
+    }
+    let start = args.start.map(|text| moment("--start", &text)).transpose()?;
+    let end = args.end.map(|text| moment("--end", &text)).transpose()?;
+    if let Some(end) = end {
+        if end <= start.unwrap_or_default() {
+            return Err(UsageError("--end must be later than the start".to_owned()).into());
+        }
+        fit = fit.end(end);
+    }
+    if let Some(start) = start {
+        fit = fit.start(start);
+    }
+    let inputs: Vec<Input> = args.inputs.into_iter().map(Input::new).collect();
+    if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
+        return Err(UsageError("standard input can be read only once".to_owned()).into());
+    }
+    let destination = destination(args.output, &inputs)?;
+    if destination == Destination::Stdout && format == Format::Json {
+        return Err(UsageError(
+            "the report of --json and the file of -o - both want standard output".to_owned(),
+        )
+        .into());
+    }
+    Ok(FitSettings { inputs, destination, fit, format })
+}
+
+fn moment(option: &str, text: &str) -> Result<Duration, UsageError> {
+    time::parse(text).ok_or_else(|| {
+        UsageError(format!("{option}: \"{text}\" is not a time; write it like 90, 1:30, 1m30s or 250ms"))
+    })
+}
+
+fn destination(typed: Option<PathBuf>, inputs: &[Input]) -> Result<Destination, UsageError> {
+    let several = inputs.len() > 1;
+    let Some(path) = typed else {
+        // There is no name to derive one from, and a fixed one would replace the previous clip's result.
+        return if inputs.contains(&Input::Stdin) {
+            Err(UsageError("standard input has no name: say with -o where the result goes".to_owned()))
+        } else {
+            Ok(Destination::Beside)
+        };
+    };
+    if path.as_os_str() == STANDARD_STREAM {
+        if several {
+            Err(UsageError("several results cannot share standard output".to_owned()))
+        } else {
+            Ok(Destination::Stdout)
+        }
+    } else if path.is_dir() || names_a_folder(&path) {
+        Ok(Destination::Folder(path))
+    } else if !several {
+        Ok(Destination::File(path))
+    } else if path.exists() {
+        Err(UsageError(format!("several inputs need a folder, but {} is a file", path.display())))
+    } else {
+        Ok(Destination::Folder(path))
+    }
+}
+
+/// Whether the path can mean nothing but a folder, though there may be none yet.
+fn names_a_folder(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().last().is_some_and(|byte| std::path::is_separator(char::from(*byte)))
+}
+
+fn log_level(verbose: u8, variable: Option<&str>) -> Result<LevelFilter, UsageError> {
+    match verbose {
+        // Silent unless asked: an error is told once, in one line, and not by the log as well.
+        0 => variable.filter(|text| !text.is_empty()).map_or(Ok(LevelFilter::OFF), |text| {
+            text.parse().map_err(|_| {
+                UsageError(format!(
+                    "AZALEA_LOG: \"{text}\" is not a level; choose off, error, warn, info, debug or trace"
+                ))
+            })
+        }),
+        1 => Ok(LevelFilter::WARN),
+        2 => Ok(LevelFilter::INFO),
+        3 => Ok(LevelFilter::DEBUG),
+        _ => Ok(LevelFilter::TRACE),
+    }
+}
+
+/// How people write "standard input" or "standard output" where a path is expected.
+const STANDARD_STREAM: &str = "-";
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[track_caller]
+    fn settings(words: &[&str]) -> anyhow::Result<FitSettings> {
+        let words = ["azalea", "fit"].iter().chain(words);
+        match Settings::new(Cli::try_parse_from(words).unwrap())?.task {
+            Task::Fit(fit) => Ok(fit),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn refused(words: &[&str], reason: &str) {
+        let error = settings(words).unwrap_err();
+        assert!(error.downcast_ref::<UsageError>().is_some(), "{error:?}");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+
+    #[test]
+    fn defaults_are_ten_mebibytes_beside_the_input() {
+        let fit = settings(&["a.mp4"]).unwrap();
+        assert_eq!(fit.fit, Fit::within(ByteSize::mebibytes(10)));
+        assert_eq!(fit.destination, Destination::Beside);
+        assert_eq!(fit.inputs, [Input::File("a.mp4".into())]);
+    }
+
+    #[test]
+    fn every_wish_reaches_the_request() {
+        let words = "a.mp4 --limit 8MiB --start 1:00 --end 1m30s --preset best --height 480 --gif";
+        let fit = settings(&words.split(' ').collect::<Vec<_>>()).unwrap().fit;
+        let wanted = Fit::within(ByteSize::mebibytes(8))
+            .start(Duration::from_secs(60))
+            .end(Duration::from_secs(90))
+            .preset(Preset::Best)
+            .max_height(480)
+            .wanted(Wanted::Gif);
+        assert_eq!(fit, wanted);
+    }
+
+    #[test]
+    fn a_dash_is_a_standard_stream() {
+        let fit = settings(&["-", "-o", "-"]).unwrap();
+        assert_eq!((fit.inputs, fit.destination), (vec![Input::Stdin], Destination::Stdout));
+    }
+
+    #[test]
+    fn several_inputs_make_the_output_a_folder() {
+        let fit = settings(&["a.mp4", "b.mp4", "-o", "no such folder"]).unwrap();
+        assert_eq!(fit.destination, Destination::Folder("no such folder".into()));
+        let fit = settings(&["a.mp4", "-o", "no such folder"]).unwrap();
+        assert_eq!(fit.destination, Destination::File("no such folder".into()));
+        let fit = settings(&["a.mp4", "-o", "no such folder/"]).unwrap();
+        assert_eq!(fit.destination, Destination::Folder("no such folder/".into()));
+    }
+
+    #[test]
+    fn contradictions_and_nonsense_are_usage_errors() {
+        refused(&["a", "--limit", "8 parsecs"], "--limit: \"8 parsecs\" is not a size");
+        refused(&["a", "--start", "soon"], "--start: \"soon\" is not a time");
+        refused(&["a", "--end", "0"], "--end must be later");
+        refused(&["a", "--start", "5", "--end", "5"], "--end must be later");
+        refused(&["-", "-", "-o", "d"], "only once");
+        refused(&["-"], "-o");
+        refused(&["a", "-o", "-", "--json"], "standard output");
+        refused(&["a", "b", "-o", "-"], "standard output");
+        refused(&["a", "b", "-o", "Cargo.toml"], "is a file");
+    }
+
+    #[test]
+    fn logging_is_off_unless_asked_for() {
+        assert_eq!(log_level(0, None), Ok(LevelFilter::OFF));
+        assert_eq!(log_level(0, Some("")), Ok(LevelFilter::OFF));
+        assert_eq!(log_level(0, Some("debug")), Ok(LevelFilter::DEBUG));
+        assert_eq!(log_level(1, Some("debug")), Ok(LevelFilter::WARN));
+        assert!(log_level(0, Some("loud")).is_err());
+    }
+}
