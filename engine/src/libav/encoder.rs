@@ -90,8 +90,8 @@ impl Encoder {
             ("crf", &format!("{:.3}", spec.crf)),
             // Closed captions would be copied into the stream.
             ("a53cc", "0"),
-            // Parameter sets that do not depend on the CRF, so that pieces can be joined; no text about the encoder.
-            ("x264-params", "stitchable=1:info=0"),
+            // Parameter sets that do not depend on the CRF, so that pieces can be joined.
+            ("x264-params", "stitchable=1"),
         ])?;
         let (time_base, frame_rate) = (rational(spec.clock), rational(spec.frame_rate));
         Self::open("libx264", &mut options, |context| {

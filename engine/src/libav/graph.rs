@@ -291,7 +291,7 @@ fn scale(chain: &mut String, size: Dimensions, matrices: &str, range: &str) {
 }
 
 /// Whether high dynamic range can be mapped in this build.
-pub(super) fn tone_mapping_exists() -> bool {
+pub(crate) fn tone_mapping_exists() -> bool {
     filter_exists("zscale") && filter_exists("tonemap")
 }
 

@@ -34,7 +34,7 @@ pub(crate) use encoder::{Encoded, Encoder, PictureCodec, SoundSpec, VideoSpec};
 pub use facts::{BuildFacts, build_facts};
 pub(crate) use fault::{Answer, Fault};
 pub(crate) use frame::{Frame, PictureShape, SoundShape};
-pub(crate) use graph::{Graph, PicturePath, PixelTarget, SoundPath};
+pub(crate) use graph::{Graph, PicturePath, PixelTarget, SoundPath, tone_mapping_exists as can_tone_map};
 pub(crate) use input::Input;
 pub(crate) use log::errors_logged_here;
 pub(crate) use packet::Packet;

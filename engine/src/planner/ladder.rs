@@ -91,6 +91,16 @@ impl Ladder {
         self.rungs.iter().find(|other| good_rate(other) < good_rate(rung) * 0.75).copied()
     }
 
+    /// The smallest picture at the lowest rate.
+    pub(crate) fn last(&self) -> Rung {
+        // `new` always makes at least one rung.
+        self.rungs.last().copied().unwrap_or(Rung {
+            dimensions: Dimensions::new(LEAST_SIDE, LEAST_SIDE),
+            divisor: 1,
+            frame_rate: FALLBACK_RATE,
+        })
+    }
+
     /// The lowest rate at which [`Ladder::choose`] has an answer.
     pub(crate) fn least_rate(&self) -> BitRate {
         self.rungs.last().map_or(BitRate::new(0), |rung| {
@@ -98,6 +108,11 @@ impl Ladder {
         })
     }
 }
+
+const FALLBACK_RATE: FrameRate = match FrameRate::new(1, 1) {
+    Some(rate) => rate,
+    None => unreachable!(),
+};
 
 /// Bits per pixel and frame of a usual good H.264 file at its own size.
 const TYPICAL: f64 = 0.1;

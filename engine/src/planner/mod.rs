@@ -4,6 +4,7 @@
 //! source. The pipeline carries plans out and makes no choice about quality.
 
 pub(crate) mod budget;
+pub(crate) mod division;
 pub(crate) mod ladder;
 pub(crate) mod rate;
 pub(crate) mod route;

@@ -135,6 +135,7 @@ impl Search {
             bytes: 0.0,
             at_base: 0.0,
             weighted_crf: 0.0,
+            sizes: Vec::new(),
             since_change: 0,
         }
     }
@@ -225,6 +226,8 @@ pub(crate) struct Steering {
     /// Bytes as they would have been at the base CRF.
     at_base: f64,
     weighted_crf: f64,
+    /// Each packet's bytes as they would have been at the base CRF.
+    sizes: Vec<f64>,
     since_change: u32,
 }
 
@@ -252,6 +255,7 @@ impl Steering {
         self.bytes += bytes;
         self.at_base += normal;
         self.weighted_crf += normal * self.crf;
+        self.sizes.push(normal);
         self.since_change += 1;
         let done = self.profile.share(self.frames);
         let enough = self.frames >= 12 && done >= 0.03;
@@ -287,6 +291,11 @@ impl Steering {
     /// The mean CRF so far.
     pub(crate) fn mean_crf(&self) -> f64 {
         if self.at_base > 0.0 { self.weighted_crf / self.at_base } else { self.base }
+    }
+
+    /// Each packet's bytes as they would have been at the CRF that the round began with: the next round's profile.
+    pub(crate) fn sizes_at_base(&self) -> &[f64] {
+        &self.sizes
     }
 
     /// The bytes so far.

@@ -1,0 +1,140 @@
+//! Which pictures are kept, and when each is shown in the result.
+
+use crate::units::{FrameRate, Timestamp};
+
+/// How the pictures of a result follow each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pacing {
+    /// On the grid of `rate`, the source's own rate divided by `divisor`; a slot may stay empty.
+    Even {
+        rate: FrameRate,
+        divisor: u32,
+    },
+    /// As in the source, at least `least` apart.
+    Uneven {
+        least: Timestamp,
+    },
+}
+
+impl Pacing {
+    /// Ticks per second of the times that [`Pacer`] gives.
+    pub(crate) const fn clock(&self) -> FrameRate {
+        match self {
+            Self::Even { rate, .. } => *rate,
+            Self::Uneven { .. } => UNEVEN_CLOCK,
+        }
+    }
+
+    /// `time` in ticks of the clock, rounded to the nearest.
+    pub(crate) fn ticks(&self, time: Timestamp) -> i64 {
+        let clock = self.clock();
+        time.ticks(clock.numerator(), clock.denominator())
+    }
+}
+
+/// 1/600 s: a whole number of ticks for 24, 25, 30, 50 and 60 frames a second, and finer than any eye.
+const UNEVEN_CLOCK: FrameRate = match FrameRate::new(600, 1) {
+    Some(rate) => rate,
+    None => unreachable!(),
+};
+
+/// Goes along with the pictures of a stream in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    pacing: Pacing,
+    /// When the result begins.
+    origin: Timestamp,
+    last: Option<(i64, Timestamp)>,
+}
+
+impl Pacer {
+    pub(crate) const fn new(pacing: Pacing, origin: Timestamp) -> Self {
+        Self { pacing, origin, last: None }
+    }
+
+    /// The tick at which a picture of time `pts` is shown; `None` when it is left out.
+    ///
+    /// The first picture is shown from the beginning, so that nothing is black while sound already plays.
+    pub(crate) fn keep(&mut self, pts: Timestamp) -> Option<i64> {
+        let time = pts.minus(self.origin);
+        let Some((last_tick, last_time)) = self.last else {
+            self.last = Some((0, time));
+            return Some(0);
+        };
+        let tick = match self.pacing {
+            Pacing::Even { rate, divisor } => {
+                // Every n-th source frame falls on a slot; the others round down into the slot before.
+                let early = Timestamp::from_seconds(0.5 / rate.as_f64() * (1.0 - 1.0 / f64::from(divisor.max(1))));
+                self.pacing.ticks(time.minus(early))
+            }
+            Pacing::Uneven { least } => {
+                if time.minus(last_time) < least {
+                    return None;
+                }
+                self.pacing.ticks(time)
+            }
+        };
+        (tick > last_tick).then(|| {
+            self.last = Some((tick, time));
+            tick
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn even(numerator: u32, denominator: u32, divisor: u32) -> Pacing {
+        Pacing::Even { rate: FrameRate::new(numerator, denominator).unwrap().divided_by(divisor), divisor }
+    }
+
+    #[track_caller]
+    fn check(pacing: Pacing, times: &[i64], expected: &[Option<i64>]) {
+        let mut pacer = Pacer::new(pacing, Timestamp::ZERO);
+        let kept: Vec<_> = times.iter().map(|time| pacer.keep(Timestamp::from_micros(*time))).collect();
+        assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn even_frames_keep_their_slots() {
+        check(even(30_000, 1001, 1), &[0, 33_367, 66_733, 100_100], &[Some(0), Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn half_the_rate_keeps_every_second_frame() {
+        check(
+            even(60, 1, 2),
+            &[0, 16_667, 33_333, 50_000, 66_667, 83_333],
+            &[Some(0), None, Some(1), None, Some(2), None],
+        );
+        check(
+            even(240, 1, 4),
+            &[0, 4167, 8333, 12_500, 16_667, 20_833],
+            &[Some(0), None, None, None, Some(1), None],
+        );
+    }
+
+    #[test]
+    fn a_late_first_picture_is_held_from_the_beginning() {
+        check(even(25, 1, 1), &[1_000_000, 1_040_000], &[Some(0), Some(26)]);
+    }
+
+    #[test]
+    fn uneven_frames_keep_their_times() {
+        let pacing = Pacing::Uneven { least: Timestamp::from_micros(16_000) };
+        check(pacing, &[0, 5000, 37_000, 148_000], &[Some(0), None, Some(22), Some(89)]);
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_only_grow(times in proptest::collection::vec(-1_000_000_i64..100_000_000, 0..200), divisor in 1_u32..5, even_paced: bool) {
+            let pacing = if even_paced { even(30, 1, divisor) } else { Pacing::Uneven { least: Timestamp::from_micros(1000) } };
+            let mut pacer = Pacer::new(pacing, Timestamp::ZERO);
+            let ticks: Vec<_> = times.iter().filter_map(|time| pacer.keep(Timestamp::from_micros(*time))).collect();
+            prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+}

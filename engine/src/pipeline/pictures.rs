@@ -1,0 +1,216 @@
+//! Pictures as the encoder wants them: decoded, chosen by time, filtered.
+
+use std::collections::VecDeque;
+
+use crate::error::Error;
+use crate::libav::{Answer, Care, Frame, Graph, PicturePath, PictureShape, PixelTarget, StreamFacts, can_tone_map};
+use crate::limits::Limits;
+use crate::media::{DynamicRange, Orientation};
+use crate::pipeline::decode::Decoding;
+use crate::pipeline::inspect::Tracks;
+use crate::pipeline::pacing::{Pacer, Pacing};
+use crate::units::{Dimensions, Timestamp};
+
+/// Decoded pictures in the order they are shown.
+pub(crate) trait Frames {
+    /// The next picture with its time; `None` at the end.
+    fn next(&mut self) -> Result<Option<Frame>, Error>;
+
+    /// Packets and frames that were damaged so far.
+    fn damaged(&self) -> u64;
+}
+
+/// Something whose pictures can be gone through more than once.
+pub(crate) trait Material {
+    /// Begins at the first picture.
+    fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error>;
+}
+
+impl Frames for Decoding<'_> {
+    fn next(&mut self) -> Result<Option<Frame>, Error> {
+        Self::next(self)
+    }
+
+    fn damaged(&self) -> u64 {
+        Self::damaged(self)
+    }
+}
+
+/// The picture track of an opened container.
+#[derive(Debug)]
+pub(crate) struct TrackMaterial {
+    tracks: Option<Tracks>,
+    stream: StreamFacts,
+    limits: Limits,
+    /// The part that is wanted, on the source's clock.
+    span: Span,
+}
+
+/// A part of a presentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: Timestamp,
+    pub(crate) end: Timestamp,
+    /// Whether `start` is later than the source's own beginning.
+    pub(crate) starts_late: bool,
+    /// Whether `end` is earlier than the source's own end.
+    pub(crate) ends_early: bool,
+}
+
+impl Span {
+    pub(crate) fn duration(&self) -> Timestamp {
+        self.end.minus(self.start).max(Timestamp::ZERO)
+    }
+}
+
+impl TrackMaterial {
+    pub(crate) fn new(tracks: Tracks, stream: &StreamFacts, limits: &Limits, span: Span) -> Self {
+        Self { tracks: Some(tracks), stream: stream.clone(), limits: *limits, span }
+    }
+}
+
+impl Material for TrackMaterial {
+    fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error> {
+        let tracks = self.tracks.take().ok_or_else(|| Error::internal("the input is gone"))?;
+        let tracks = self.tracks.insert(tracks.rewind(&self.limits)?);
+        tracks.input.keep_only(&[self.stream.index]);
+        if self.span.starts_late {
+            // Where a container cannot seek, decoding begins at the start and runs up to the span.
+            tracks.input.seek(self.stream.index, self.span.start);
+        }
+        let until = self.span.ends_early.then_some(self.span.end);
+        let decoding = Decoding::new(&mut tracks.input, &self.stream, Care::Lenient, &self.limits)?;
+        Ok(Box::new(decoding.until(until)))
+    }
+}
+
+/// What happens to pictures on their way to the encoder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Treatment {
+    pub(crate) target: Dimensions,
+    pub(crate) orientation: Orientation,
+    pub(crate) interlaced: bool,
+    pub(crate) pixels: PixelTarget,
+    pub(crate) pacing: Pacing,
+    pub(crate) span: Span,
+}
+
+/// Pictures ready to be encoded, with their ticks.
+pub(crate) struct Pictures<'a> {
+    frames: Box<dyn Frames + 'a>,
+    treatment: Treatment,
+    pacer: Pacer,
+    graph: Option<(PictureShape, bool, Graph)>,
+    ready: VecDeque<Frame>,
+    ended: bool,
+    last_time: Option<Timestamp>,
+    not_tone_mapped: bool,
+}
+
+impl<'a> Pictures<'a> {
+    pub(crate) fn new(frames: Box<dyn Frames + 'a>, treatment: Treatment) -> Self {
+        Self {
+            frames,
+            treatment,
+            pacer: Pacer::new(treatment.pacing, treatment.span.start),
+            graph: None,
+            ready: VecDeque::new(),
+            ended: false,
+            last_time: None,
+            not_tone_mapped: false,
+        }
+    }
+
+    pub(crate) fn damaged(&self) -> u64 {
+        self.frames.damaged()
+    }
+
+    pub(crate) const fn not_tone_mapped(&self) -> bool {
+        self.not_tone_mapped
+    }
+
+    /// The next picture; its time is in ticks of the pacing's clock. `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame>, Error> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Ok(Some(frame));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.frames.next()? {
+                Some(frame) => self.take(frame)?,
+                None => {
+                    self.ended = true;
+                    self.finish_graph()?;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, mut frame: Frame) -> Result<(), Error> {
+        let step = frame.duration().unwrap_or(UNKNOWN_STEP);
+        let time = frame.pts().or_else(|| self.last_time.map(|last| last.plus(step)));
+        let time = time.unwrap_or(self.treatment.span.start);
+        self.last_time = Some(time);
+        let span = self.treatment.span;
+        if (span.starts_late && time < span.start) || (span.ends_early && time >= span.end) {
+            return Ok(());
+        }
+        let shape = frame.picture_shape();
+        let deinterlace = self.treatment.interlaced || frame.is_interlaced();
+        // A deinterlacer looks at the neighbours, so it must see every frame; without one, frames that are
+        // left out need not be filtered.
+        if deinterlace {
+            frame.set_pts(time.micros());
+        } else {
+            let Some(tick) = self.pacer.keep(time) else { return Ok(()) };
+            frame.set_pts(tick);
+        }
+        let fits = self.graph.as_ref().is_some_and(|(known, way, _)| *known == shape && *way == deinterlace);
+        if !fits {
+            self.finish_graph()?;
+            self.not_tone_mapped |= shape.dynamic_range() != DynamicRange::Standard && !can_tone_map();
+            let path = PicturePath {
+                target: self.treatment.target,
+                orientation: self.treatment.orientation,
+                deinterlace,
+                pixels: self.treatment.pixels,
+            };
+            self.graph = Some((shape, deinterlace, Graph::pictures(&shape, &path)?));
+        }
+        if let Some((_, _, graph)) = &mut self.graph {
+            graph.send(Some(frame)).map_err(|fault| fault.internal("a picture cannot be filtered"))?;
+        }
+        self.collect()
+    }
+
+    fn finish_graph(&mut self) -> Result<(), Error> {
+        if let Some((_, _, graph)) = &mut self.graph {
+            graph.send(None).map_err(|fault| fault.internal("the filters cannot be drained"))?;
+            self.collect()?;
+            self.graph = None;
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self) -> Result<(), Error> {
+        let Some((_, deinterlaced, graph)) = &mut self.graph else { return Ok(()) };
+        loop {
+            match graph.receive().map_err(|fault| fault.internal("a picture cannot be filtered"))? {
+                Answer::Item(mut frame) => {
+                    if *deinterlaced {
+                        let time = frame.pts().unwrap_or(self.treatment.span.start);
+                        let Some(tick) = self.pacer.keep(time) else { continue };
+                        frame.set_pts(tick);
+                    }
+                    self.ready.push_back(frame);
+                }
+                Answer::FeedMe | Answer::Finished => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A frame without time and length is taken to follow after this.
+const UNKNOWN_STEP: Timestamp = Timestamp::from_micros(40_000);
