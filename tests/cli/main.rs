@@ -1,0 +1,10 @@
+//! The built program, run as people run it: each test in a folder of its own, with files that `ffmpeg` makes.
+#![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "a test has no readers of its documentation")]
+
+mod answers;
+mod errors;
+mod fit;
+mod stop;
+mod support;
+mod usage;
