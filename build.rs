@@ -63,7 +63,6 @@ fn check_machine() -> Result<(), String> {
         "AZALEA_SKIP_CHECKS",
         "FFMPEG_DIR",
         "LIBCLANG_PATH",
-        "PATH",
         "PKG_CONFIG",
         "PKG_CONFIG_PATH",
         "PKG_CONFIG_LIBDIR",

@@ -87,7 +87,7 @@ impl Places {
             Plan::Exactly(path) => folder_of(path),
             Plan::Derived(names) => match names.get(index) {
                 // A missing input has no folder either, and that is the input's matter.
-                Some(name) if name.folder.is_dir() => name.folder.as_path(),
+                Some(name) if or_here(&name.folder).is_dir() => or_here(&name.folder),
                 _ => return Ok(()),
             },
         };
@@ -192,7 +192,7 @@ fn derive_names(inputs: &[Input], shared: Option<&Path>) -> Vec<Derived> {
     let suffix = if shared.is_some() { "" } else { FIT };
     let name = |input: &Input| {
         let (own_folder, stem) = match input {
-            Input::Stdin => (Path::new("."), OsStr::new("stdin")),
+            Input::Stdin => (Path::new(""), OsStr::new("stdin")),
             Input::File(path) => {
                 (path.parent().unwrap_or(Path::new("")), path.file_stem().unwrap_or(OsStr::new("input")))
             }
@@ -207,7 +207,6 @@ fn derive_names(inputs: &[Input], shared: Option<&Path>) -> Vec<Derived> {
         // Some file systems hold names that differ in case alone for one.
         let mut is_new = |stem: &OsStr| seen.insert((folder.clone(), stem.to_string_lossy().to_lowercase()));
         let stem = std::iter::once(stem.clone()).chain(numbered).find(|stem| is_new(stem)).unwrap_or(stem);
-        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         Derived { folder, stem, suffix }
     };
     inputs.iter().map(name).collect()
@@ -230,7 +229,12 @@ fn follow_link(path: &Path) -> PathBuf {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    or_here(path.parent().unwrap_or(Path::new("")))
+}
+
+/// The folder of a bare name is the current one.
+fn or_here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 /// Whether `path` is a device or a pipe, which must be written to and never be replaced.
@@ -266,7 +270,7 @@ mod tests {
     fn a_result_stands_beside_its_input() {
         assert_eq!(
             names(&["a/clip.mov", "b/clip.mov", "x.y.mkv"], None),
-            ["a/clip.fit.mp4", "b/clip.fit.mp4", "./x.y.fit.mp4"]
+            ["a/clip.fit.mp4", "b/clip.fit.mp4", "x.y.fit.mp4"]
         );
     }
 
@@ -277,7 +281,7 @@ mod tests {
             names(&inputs, Some("out")),
             ["out/clip.mp4", "out/clip-2.mp4", "out/clip-2-2.mp4", "out/CLIP-3.mp4"]
         );
-        assert_eq!(names(&["clip.mov", "clip.mp4"], None), ["./clip.fit.mp4", "./clip-2.fit.mp4"]);
+        assert_eq!(names(&["clip.mov", "clip.mp4"], None), ["clip.fit.mp4", "clip-2.fit.mp4"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use azalea_engine::{ByteSize, Fit, Preset, Wanted};
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::cli::{Cli, Command, FitArgs, Format, ProbeArgs};
+use crate::cli::{Cli, Command, FitArgs, Format};
 use crate::exit::UsageError;
 use crate::time;
 
@@ -73,10 +73,11 @@ impl Settings {
     /// [`UsageError`] for values that mean nothing and for wishes that contradict each other.
     pub(crate) fn new(typed: Cli) -> anyhow::Result<Self> {
         let log = log_level(typed.verbose, std::env::var("AZALEA_LOG").ok().as_deref())?;
+        let format = typed.format();
         let task = match typed.command {
-            Command::Fit(args) => Task::Fit(fit(args)?),
-            Command::Probe(args) => Task::Probe(probe(args)),
-            Command::Doctor(args) => Task::Doctor(if args.json { Format::Json } else { Format::Text }),
+            Command::Fit(args) => Task::Fit(fit(args, format)?),
+            Command::Probe(args) => Task::Probe(ProbeSettings { input: Input::new(args.input), format }),
+            Command::Doctor(_) => Task::Doctor(format),
             Command::Completions(args) => Task::Completions(args.shell),
         };
         Ok(Self { task, log })
@@ -89,15 +90,7 @@ impl Input {
     }
 }
 
-fn probe(args: ProbeArgs) -> ProbeSettings {
-    ProbeSettings {
-        input: Input::new(args.input),
-        format: if args.json { Format::Json } else { Format::Text },
-    }
-}
-
-fn fit(args: FitArgs) -> anyhow::Result<FitSettings> {
-    let format = if args.json { Format::Json } else { Format::Text };
+fn fit(args: FitArgs, format: Format) -> anyhow::Result<FitSettings> {
     let limit: ByteSize = args.limit.parse().map_err(|error| UsageError(format!("--limit: {error}")))?;
     let wanted = match (args.audio_only, args.gif) {
         (true, _) => Wanted::AudioOnly,

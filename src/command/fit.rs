@@ -133,6 +133,7 @@ impl Run<'_> {
         };
         match self.engine.try_submit(ready.source(), self.settings.fit) {
             Ok(handle) => {
+                tracing::info!(input = ?self.name(index), "submitted");
                 let bar = self.screen.bar(self.name(index));
                 self.jobs.push(Job { index, control: handle.control(), handle: Box::pin(handle), bar });
                 true
