@@ -121,7 +121,7 @@ fn iso_media(head: &[u8]) -> Option<Result<Container, Error>> {
         // Padding can be as large as an index, but not absurdly so.
         b"free" | b"skip" => whole(1 << 29),
         // 0 means "to the end of the file", 1 that a 64-bit size follows.
-        b"mdat" => size < 2 || size >= 8,
+        b"mdat" => !(2..8).contains(&size),
         b"moov" => size < 2 || whole(1 << 30),
         b"moof" | b"sidx" | b"emsg" | b"prft" if whole(1 << 30) => {
             return Some(Err(Error::unsupported(

@@ -42,7 +42,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk<'_>, Error> {
         }
         at = end;
     }
-    png.finish(header)
+    png.finish(&header)
 }
 
 /// The fields of `IHDR` that matter.
@@ -132,7 +132,7 @@ impl<'a> Png<'a> {
         }
     }
 
-    fn finish(mut self, header: Header) -> Result<Walk<'a>, Error> {
+    fn finish(mut self, header: &Header) -> Result<Walk<'a>, Error> {
         if !self.has_pixels {
             return Err(Error::corrupt("a PNG without pixel data"));
         }
