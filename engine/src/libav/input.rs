@@ -1,10 +1,11 @@
 //! An opened container: streams, index, packets.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::io::Seek;
+use std::io::{Read, Seek};
 use std::ptr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use ffmpeg_next::error::EACCES;
 use ffmpeg_next::ffi as sys;
 
@@ -17,6 +18,7 @@ use crate::limits::{LimitKind, Limits};
 use crate::media::Container;
 use crate::progress::Control;
 use crate::source::Reader;
+use crate::units::{ByteSize, Timestamp};
 
 /// An open demuxer. Dropping it closes everything.
 #[derive(Debug)]
@@ -116,18 +118,29 @@ impl Input {
     ///
     /// # Errors
     /// As [`Input::open`].
-    pub(crate) fn reopen(mut self, limits: &Limits) -> Result<Self, Error> {
-        let (container, control, looked_ahead) = (self.container, self.control.clone(), self.looked_ahead);
+    pub(crate) fn reopen(&mut self, limits: &Limits) -> Result<(), Error> {
         let mut reader = self.io.take_reader().ok_or_else(|| Error::internal("the input is gone"))?;
-        drop(self);
         reader
             .rewind()
             .map_err(|cause| Error::Io { what: "cannot go to the input's beginning".into(), cause })?;
-        let mut input = Self::open(reader, container, limits, &control)?;
-        if looked_ahead {
+        let mut input = Self::open(reader, self.container, limits, &self.control)?;
+        if self.looked_ahead {
             input.look_ahead()?;
         }
-        Ok(input)
+        *self = input;
+        Ok(())
+    }
+
+    /// Closes the demuxer and reads the whole input, of at most `most` bytes.
+    ///
+    /// # Errors
+    /// What the reader answers.
+    pub(crate) fn read_all(&mut self, most: ByteSize) -> std::io::Result<Bytes> {
+        let Some(mut reader) = self.io.take_reader() else { return Ok(Bytes::new()) };
+        reader.rewind()?;
+        let mut bytes = Vec::with_capacity(usize::try_from(most.get().min(1 << 30)).unwrap_or(0));
+        reader.take(most.get()).read_to_end(&mut bytes)?;
+        Ok(Bytes::from(bytes))
     }
 
     /// What was opened.
@@ -156,10 +169,10 @@ impl Input {
     }
 
     /// Length of the presentation as the container states it.
-    pub(crate) fn duration(&self) -> Option<crate::units::Timestamp> {
+    pub(crate) fn duration(&self) -> Option<Timestamp> {
         // SAFETY: the context is open and ours.
         let duration = unsafe { (*self.context).duration };
-        (duration > 0).then(|| crate::units::Timestamp::from_micros(duration))
+        (duration > 0).then(|| Timestamp::from_micros(duration))
     }
 
     /// The container's index of a stream, in decoding order; empty where it has none.
@@ -235,7 +248,7 @@ impl Input {
 
     /// Goes to the last key frame of `stream` at or before `time`; the next packet read is from there.
     /// Answers whether the container could.
-    pub(crate) fn seek(&mut self, stream: usize, time: crate::units::Timestamp) -> bool {
+    pub(crate) fn seek(&mut self, stream: usize, time: Timestamp) -> bool {
         let Some(pointer) = self.stream_ptr(stream) else { return false };
         // SAFETY: the stream is of this open input, which is ours.
         let code = unsafe {

@@ -149,11 +149,11 @@ fn open_tracks(
 
 impl Tracks {
     /// Closes the demuxer and opens it again at the beginning.
-    pub(crate) fn rewind(self, limits: &Limits) -> Result<Self, Error> {
+    pub(crate) fn rewind(&mut self, limits: &Limits) -> Result<(), Error> {
+        self.input.reopen(limits)?;
         let keep: Vec<usize> = self.video.iter().chain(&self.sounds).map(|stream| stream.index).collect();
-        let mut input = self.input.reopen(limits)?;
-        input.keep_only(&keep);
-        Ok(Self { input, ..self })
+        self.input.keep_only(&keep);
+        Ok(())
     }
 
     /// Upright size with square pixels.

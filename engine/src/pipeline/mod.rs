@@ -1,14 +1,43 @@
-//! Runs a plan.
-#![allow(dead_code, reason = "skeleton")]
+//! Carries plans out: opens, measures, decodes, filters, encodes, keeps, writes.
+//!
+//! The pipeline makes no choice about quality; it asks the planner. Each job runs on one thread of the pool,
+//! from its first byte to its report; codec threads come from the shared budget and go back after each round.
+//! Nothing is written to disk.
+
+mod copy;
+mod decode;
+mod feed;
+mod finish;
+mod gif;
+pub(crate) mod inspect;
+mod listen;
+mod measure;
+mod pacing;
+mod pictures;
+mod reorder;
+mod sound;
+mod still;
+mod survey;
+mod timeline;
+mod tracks;
+mod transcode;
+mod verify;
+mod video;
+mod webp;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::error::Error;
-use crate::fit::Fit;
+use crate::fit::{Fit, Wanted};
+use crate::media::Container;
+use crate::pipeline::finish::Job;
+use crate::pipeline::inspect::Opened;
 use crate::pool::ThreadBudget;
-use crate::progress::Control;
-use crate::report::Fitted;
+use crate::progress::{Control, Stage};
+use crate::report::{Fitted, StageTimes};
 use crate::source::Source;
+use crate::units::ByteSize;
 
 /// What a job gets from the engine.
 #[derive(Clone, Debug)]
@@ -20,6 +49,35 @@ pub(crate) struct JobContext {
 }
 
 /// Makes `source` fit. Runs on the calling thread, for as long as it takes.
-pub(crate) fn run(_source: Source, _fit: &Fit, _context: &JobContext) -> Result<Fitted, Error> {
-    Err(Error::internal("the pipeline is not wired yet"))
+pub(crate) fn run(source: Source, fit: &Fit, context: &JobContext) -> Result<Fitted, Error> {
+    let began = Instant::now();
+    context.control.enter(Stage::Probe);
+    let opened = inspect::open(source, &fit.limits, &context.control)?;
+    let stages = StageTimes { probe: began.elapsed(), ..StageTimes::default() };
+    let job = |input_bytes: ByteSize| Job { fit, context, input_bytes, warnings: Vec::new(), stages, began };
+    match opened {
+        Opened::Tracks(tracks) => {
+            let job = job(tracks.bytes);
+            tracks::run(*tracks, job)
+        }
+        Opened::Picture(file) => {
+            let job = job(ByteSize::of(&file.bytes));
+            if fit.wanted == Wanted::AudioOnly {
+                return Err(Error::unsupported(format!("a {} picture has no sound", file.container)));
+            }
+            if !file.facts.animated {
+                return still::run(&file, job);
+            }
+            if fit.wanted == Wanted::Gif && file.container == Container::Gif {
+                if let Some(bytes) = gif::keep(&file, fit)? {
+                    return gif::finish_kept(&file, bytes, job);
+                }
+            }
+            if file.container == Container::Webp {
+                return webp::run(&file, job);
+            }
+            let tracks = inspect::open_animation(&file, &fit.limits, &context.control)?;
+            tracks::run(tracks, job)
+        }
+    }
 }

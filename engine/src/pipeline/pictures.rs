@@ -39,7 +39,7 @@ impl Frames for Decoding<'_> {
 /// The picture track of an opened container.
 #[derive(Debug)]
 pub(crate) struct TrackMaterial {
-    tracks: Option<Tracks>,
+    tracks: Tracks,
     stream: StreamFacts,
     limits: Limits,
     /// The part that is wanted, on the source's clock.
@@ -65,14 +65,14 @@ impl Span {
 
 impl TrackMaterial {
     pub(crate) fn new(tracks: Tracks, stream: &StreamFacts, limits: &Limits, span: Span) -> Self {
-        Self { tracks: Some(tracks), stream: stream.clone(), limits: *limits, span }
+        Self { tracks, stream: stream.clone(), limits: *limits, span }
     }
 }
 
 impl Material for TrackMaterial {
     fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error> {
-        let tracks = self.tracks.take().ok_or_else(|| Error::internal("the input is gone"))?;
-        let tracks = self.tracks.insert(tracks.rewind(&self.limits)?);
+        let tracks = &mut self.tracks;
+        tracks.rewind(&self.limits)?;
         tracks.input.keep_only(&[self.stream.index]);
         if self.span.starts_late {
             // Where a container cannot seek, decoding begins at the start and runs up to the span.

@@ -49,8 +49,10 @@ pub(crate) struct VideoTrack {
 /// Why no video track was made.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No rung of the ladder fits.
-    CannotFit,
+    /// No rung of the ladder fits; the fewest bytes that were reached.
+    CannotFit {
+        least: ByteSize,
+    },
     Other(Error),
 }
 
@@ -74,13 +76,19 @@ pub(crate) fn encode(
     context: &JobContext,
 ) -> Result<VideoTrack, Failure> {
     let mut rung = plan.first_rung;
-    let mut redone = 0;
+    let mut tally = Tally { redone: 0, least: ByteSize::new(u64::MAX) };
     loop {
-        match encode_rung(material, plan, &rung, budget(&rung), &mut redone, context)? {
+        match encode_rung(material, plan, &rung, budget(&rung), &mut tally, context)? {
             Some(track) => return Ok(track),
-            None => rung = plan.ladder.below(&rung).ok_or(Failure::CannotFit)?,
+            None => rung = plan.ladder.below(&rung).ok_or(Failure::CannotFit { least: tally.least })?,
         }
     }
+}
+
+/// What is counted over all rounds.
+struct Tally {
+    redone: u64,
+    least: ByteSize,
 }
 
 /// Makes a video track at one size; `None` when no CRF makes it fit.
@@ -89,7 +97,7 @@ fn encode_rung(
     plan: &VideoPlan,
     rung: &Rung,
     budget: ByteSize,
-    redone: &mut u64,
+    tally: &mut Tally,
     context: &JobContext,
 ) -> Result<Option<VideoTrack>, Error> {
     let ceiling = budget.min(plan.source_ceiling);
@@ -118,7 +126,7 @@ fn encode_rung(
         match round {
             Round::Restart { crf: next, frames } => {
                 tracing::debug!(crf, next, frames, "the round was far off and begins again");
-                *redone += frames;
+                tally.redone += frames;
                 search.restarted();
                 crf = next;
             }
@@ -128,6 +136,7 @@ fn encode_rung(
                 }
                 let count = u64::try_from(packets.len()).unwrap_or(u64::MAX);
                 let bytes: u64 = packets.iter().map(|packet| ByteSize::of(&packet.data).get()).sum();
+                tally.least = tally.least.min(ByteSize::new(bytes));
                 measured = Some(steering.sizes_at_base().to_vec());
                 let verdict = search.judge(&steering);
                 tracing::debug!(crf, bytes, ceiling = ceiling.get(), ?verdict, size = %rung.dimensions, "a round ended");
@@ -145,14 +154,14 @@ fn encode_rung(
                 }
                 match verdict {
                     Verdict::Done => {
-                        return Ok(best.map(|track| VideoTrack { frames_redone: *redone, ..track }));
+                        return Ok(best.map(|track| VideoTrack { frames_redone: tally.redone, ..track }));
                     }
                     Verdict::TooLarge => {
-                        *redone += count;
+                        tally.redone += count;
                         return Ok(None);
                     }
                     Verdict::Again { crf: next } => {
-                        *redone += count;
+                        tally.redone += count;
                         crf = next;
                     }
                 }

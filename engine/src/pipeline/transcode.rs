@@ -1,0 +1,300 @@
+//! Encodes what cannot be kept: sound first, to the byte, then pictures into what is left.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::mp4::{self, AudioFormat, Movie, Pacing as Stts, Planned, PlannedAudio, PlannedVideo, Track, overhead_bound};
+use crate::pipeline::finish::{Job, movie_kind, track_bytes};
+use crate::pipeline::measure::Measured;
+use crate::pipeline::pacing::Pacing;
+use crate::pipeline::pictures::{Material, Span, TrackMaterial};
+use crate::pipeline::sound::{self, SoundTrack};
+use crate::pipeline::tracks::keep;
+use crate::pipeline::video::{self, Failure, VideoPlan};
+use crate::planner::budget::{self, SoundPlan};
+use crate::planner::division::{Needs, SoundChoice, SoundNeed, divide};
+use crate::planner::ladder::{Ladder, PictureSource, Rung};
+use crate::planner::route::Treatment;
+use crate::progress::Stage;
+use crate::report::{Action, Fitted, Warning};
+use crate::units::{BitRate, ByteSize, Timestamp};
+
+/// Encodes the tracks that are to be encoded and keeps the others.
+pub(crate) fn run(
+    mut measured: Measured,
+    video: Treatment,
+    audio: Treatment,
+    job: Job<'_>,
+) -> Result<Fitted, Error> {
+    if measured.tracks.video.is_none() {
+        return sound_alone(measured, job);
+    }
+    if video == Treatment::Copy {
+        if let Some(Movie { video: Some(track), .. }) = keep(&mut measured, &job, video, Treatment::Absent)? {
+            return beside_kept_video(measured, track, job);
+        }
+    }
+    pictures_and_sound(measured, audio, job)
+}
+
+/// The picture is kept, the sound gets what is left.
+fn beside_kept_video(
+    mut measured: Measured,
+    track: Track<mp4::VideoFormat>,
+    mut job: Job<'_>,
+) -> Result<Fitted, Error> {
+    let left = job.fit.limit.saturating_sub(track_bytes(&track)).saturating_sub(measured.copy_overhead());
+    let duration = measured.span.duration().since_zero();
+    let source = measured.sound_source();
+    let mut left_for_sound = left;
+    let mut movie = Movie { video: Some(track), audio: None };
+    while let Some(plan) = source.and_then(|source| budget::sound_within(&source, left_for_sound, duration)) {
+        movie.audio = make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track);
+        if mp4::size(&movie) <= job.fit.limit {
+            let report = job.report(Action::Transcode, movie_kind(movie.video.as_ref(), movie.audio.as_ref()));
+            return job.finish_movie(&movie, report);
+        }
+        left_for_sound = ByteSize::from_f64(left_for_sound.as_f64() * 0.85);
+    }
+    pictures_and_sound(measured, Treatment::Encode, job)
+}
+
+fn sound_alone(mut measured: Measured, mut job: Job<'_>) -> Result<Fitted, Error> {
+    let source = measured.sound_source().ok_or_else(|| Error::corrupt("the input has no sound"))?;
+    let duration = measured.span.duration().since_zero();
+    let container = |plan: &SoundPlan| {
+        overhead_bound(&Planned {
+            duration,
+            video: None,
+            audio: Some(PlannedAudio { packets: sound_packets(plan, duration), pacing: Stts::Even }),
+        })
+    };
+    let least = budget::least_sound(&source);
+    let least_bytes = least.bytes(duration).saturating_add(container(&least));
+    let cannot = |min_bytes: ByteSize| Error::CannotFit {
+        limit: job.fit.limit,
+        min_bytes,
+        what: format!("{:.0} s of sound need more", duration.as_secs_f64()),
+    };
+    let mut room = job.fit.limit;
+    loop {
+        let plan = budget::sound_within(&source, room.saturating_sub(container(&least)), duration)
+            .ok_or_else(|| cannot(least_bytes.max(job.fit.limit.saturating_add(ByteSize::new(1)))))?;
+        let Some(sound) = make_sound(&mut measured, &plan, &mut job)? else {
+            return Err(Error::corrupt("no sound can be decoded: the file is damaged"));
+        };
+        let movie = Movie { video: None, audio: Some(sound.track) };
+        if mp4::size(&movie) <= job.fit.limit {
+            let report = job.report(Action::Transcode, movie_kind(None, movie.audio.as_ref()));
+            return job.finish_movie(&movie, report);
+        }
+        room = ByteSize::from_f64(room.as_f64() * 0.85);
+    }
+}
+
+fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>) -> Result<Fitted, Error> {
+    let Some(source) = picture_source(&measured, &job) else {
+        return Err(Error::corrupt("the video has no size"));
+    };
+    let ladder = Ladder::new(&source.picture);
+    let duration = measured.span.duration().since_zero();
+    let sound_need = measured.sound_source().map(|source| SoundNeed {
+        source,
+        kept: measured.audio().filter(|_| audio == Treatment::Copy).map(|(_, survey)| survey.bytes),
+    });
+    let sound_packets_bound = measured.audio().map_or(0, |_| packets_at(48_000, duration));
+    let container = |rung: &Rung| source.overhead(rung, duration, sound_packets_bound);
+    let needs = Needs { duration, sound: sound_need, ladder: &ladder, container: &container };
+    let division = divide(&needs, job.fit.limit).map_err(|min_bytes| Error::CannotFit {
+        limit: job.fit.limit,
+        min_bytes,
+        what: format!("{:.0} s of video need more for a watchable picture", duration.as_secs_f64().max(1.0)),
+    })?;
+    tracing::debug!(?division, "the limit is divided");
+    let sound = match division.sound {
+        SoundChoice::Silent => None,
+        SoundChoice::Keep => match keep(&mut measured, &job, Treatment::Absent, Treatment::Copy)? {
+            Some(Movie { audio: Some(track), .. }) => Some(track),
+            _ => {
+                let source = measured.sound_source().ok_or_else(|| Error::internal("the sound is gone"))?;
+                let plan = budget::sound_beside_video(&source, job.fit.limit, duration);
+                make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track)
+            }
+        },
+        SoundChoice::Encode(plan) => make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track),
+    };
+    let plan = VideoPlan {
+        ladder,
+        first_rung: division.rung,
+        orientation: source.orientation,
+        interlaced: source.interlaced,
+        even: source.even,
+        span: source.span,
+        source_frames: source.frames,
+        bytes_by_second: source.bytes_by_second.clone(),
+        bits_per_pixel: source.picture.bits_per_pixel,
+        preset: job.fit.preset,
+        source_ceiling: source.ceiling,
+    };
+    let Some(stream) = measured.tracks.video.clone() else { return Err(Error::internal("the video is gone")) };
+    let mut material = TrackMaterial::new(measured.tracks, &stream, &job.fit.limits, source.span);
+    make_video(&mut material, &plan, &source, sound, job)
+}
+
+/// What the planner must know of pictures, whatever they come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Pictured {
+    pub(crate) picture: PictureSource,
+    pub(crate) orientation: crate::media::Orientation,
+    pub(crate) interlaced: bool,
+    pub(crate) even: bool,
+    /// The part of the span in which there are pictures.
+    pub(crate) span: Span,
+    /// Pictures in the span, about.
+    pub(crate) frames: f64,
+    pub(crate) bytes_by_second: Vec<u64>,
+    pub(crate) ceiling: ByteSize,
+}
+
+impl Pictured {
+    /// An upper bound of the container's own bytes with pictures at `rung`.
+    pub(crate) fn overhead(&self, rung: &Rung, duration: Duration, sound_packets: u64) -> ByteSize {
+        let frames = count(self.frames / f64::from(rung.divisor.max(1))).saturating_add(2);
+        overhead_bound(&Planned {
+            duration,
+            video: Some(PlannedVideo {
+                frames,
+                // Scene cuts make key frames beside the regular ones.
+                key_frames: frames / 20 + 4,
+                pacing: if self.even { Stts::Even } else { Stts::Uneven },
+                reordered: true,
+                avcc: PlannedVideo::AVCC_ALLOWANCE,
+            }),
+            audio: (sound_packets > 0).then_some(PlannedAudio { packets: sound_packets, pacing: Stts::Even }),
+        })
+    }
+}
+
+/// Encodes pictures beside finished sound, and writes the file.
+pub(crate) fn make_video(
+    material: &mut dyn Material,
+    plan: &VideoPlan,
+    source: &Pictured,
+    sound: Option<Track<AudioFormat>>,
+    mut job: Job<'_>,
+) -> Result<Fitted, Error> {
+    let began = job.enter(Stage::Video);
+    let sound_bytes = sound.as_ref().map_or(ByteSize::ZERO, track_bytes);
+    let sound_packets = sound.as_ref().map_or(0, |track| u64::try_from(track.samples.len()).unwrap_or(u64::MAX));
+    let duration = source.span.duration().since_zero();
+    let longest = sound.as_ref().map_or(duration, |track| duration.max(crate::pipeline::finish::track_duration(track)));
+    let limit = job.fit.limit;
+    let budget = |rung: &Rung| {
+        budget::picture_bytes(limit, sound_bytes, source.overhead(rung, longest, sound_packets))
+    };
+    let track = match video::encode(material, plan, &budget, job.context) {
+        Ok(track) => track,
+        Err(Failure::Other(error)) => return Err(error),
+        Err(Failure::CannotFit { least }) => {
+            let last = plan.ladder.last();
+            let rest = sound_bytes.saturating_add(source.overhead(&last, longest, sound_packets));
+            let min_bytes = ByteSize::from_f64(least.as_f64() * 1.05).saturating_add(rest);
+            let what = "even the smallest picture has too much detail for it".to_owned();
+            return Err(Error::CannotFit { limit, min_bytes, what });
+        }
+    };
+    job.stages.video += began.elapsed();
+    job.warn_damaged(track.damaged);
+    if track.not_tone_mapped {
+        job.warn(Warning::NotToneMapped);
+    }
+    let mut report = job.report(Action::Transcode, crate::report::OutputKind::Mp4);
+    report.frame_rate = source.even.then_some(track.rung.frame_rate);
+    report.crf = Some(track.crf);
+    report.preset = Some(plan.preset);
+    report.frames_redone = track.frames_redone;
+    job.finish_movie(&Movie { video: Some(track.track), audio: sound }, report)
+}
+
+fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictured> {
+    let (stream, survey) = measured.video()?;
+    let display = measured.tracks.display()?;
+    let frame_rate = survey.frame_rate();
+    let whole = survey.duration().seconds().max(1e-6);
+    // The part of the request in which the track has pictures. A late first picture is held from the beginning.
+    let span = Span { end: measured.span.end.min(survey.end).max(measured.span.start), ..measured.span };
+    let shown = span.end.minus(span.start.max(survey.start)).seconds().clamp(0.0, whole);
+    let part = if measured.span.starts_late || measured.span.ends_early { shown / whole } else { 1.0 };
+    let packets = f64_of(survey.packets);
+    let efficiency = budget::efficiency_over_h264(&stream.codec);
+    let says_little = matches!(
+        stream.codec.as_str(),
+        "gif" | "apng" | "png" | "mjpeg" | "prores" | "rawvideo" | "theora" | "flv1" | "h263" | "mpeg1video"
+    );
+    let bits_per_pixel = (!says_little).then(|| {
+        let pixels = f64_of(stream.coded.map_or(1, crate::units::Dimensions::pixels));
+        survey.bytes.as_f64() * 8.0 * efficiency / 1.1 / (pixels * packets.max(1.0))
+    });
+    let first_second = usize::try_from(span.start.minus(survey.start).micros() / 1_000_000).unwrap_or(0);
+    let source_bytes = ByteSize::from_f64(survey.bytes.as_f64() * part);
+    let picture =
+        PictureSource { display, frame_rate, bits_per_pixel, max_height: job.fit.max_height };
+    Some(Pictured {
+        picture,
+        orientation: stream.orientation,
+        interlaced: stream.interlaced,
+        even: survey.even && !measured.survey.jumped,
+        span,
+        frames: (packets * part).max(1.0),
+        bytes_by_second: survey.bytes_by_second.get(first_second..).unwrap_or_default().to_vec(),
+        ceiling: budget::ceiling_of_source(source_bytes, efficiency),
+    })
+}
+
+fn make_sound(measured: &mut Measured, plan: &SoundPlan, job: &mut Job<'_>) -> Result<Option<SoundTrack>, Error> {
+    let Some((stream, survey)) = measured.audio() else { return Ok(None) };
+    let stream = stream.clone();
+    let span = Span { end: measured.span.end.min(survey.end.plus(SOUND_TAIL)), ..measured.span };
+    let began = job.enter(Stage::Audio);
+    measured.rewind(job)?;
+    let limits = &job.fit.limits;
+    let made = sound::encode(&mut measured.tracks, &stream, plan, span, limits, &job.context.control);
+    job.stages.audio += began.elapsed();
+    let has_picture = measured.tracks.video.is_some();
+    let sound = match made {
+        Ok(sound) => sound,
+        // A picture without its sound is better than nothing, as long as it is said.
+        Err(Error::Unsupported { what } | Error::Corrupt { what }) if has_picture => {
+            job.warn(Warning::AudioDropped { reason: what });
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    match &sound {
+        Some(sound) => job.warn_damaged(sound.damaged),
+        None => job.warn(Warning::AudioDropped { reason: "nothing of it can be decoded".into() }),
+    }
+    Ok(sound)
+}
+
+fn sound_packets(plan: &SoundPlan, duration: Duration) -> u64 {
+    packets_at(plan.sample_rate, duration)
+}
+
+/// AAC packets of 1024 samples, with those of priming and padding.
+fn packets_at(sample_rate: u32, duration: Duration) -> u64 {
+    count(duration.as_secs_f64() * f64::from(sample_rate) / 1024.0).saturating_add(4)
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to integer saturates")]
+fn count(value: f64) -> u64 {
+    value.ceil() as u64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+const fn f64_of(value: u64) -> f64 {
+    value as f64
+}
+
+/// Decoders may give a little more than the packets' times say.
+const SOUND_TAIL: Timestamp = Timestamp::from_micros(100_000);
