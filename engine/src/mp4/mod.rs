@@ -18,6 +18,7 @@
 
 mod bits;
 mod boxes;
+mod entries;
 mod movie;
 mod overhead;
 mod scan;

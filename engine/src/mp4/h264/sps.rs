@@ -273,13 +273,13 @@ fn skip_buffer_model(bits: &mut BitReader<'_>) -> Option<bool> {
 /// Takes out the bytes of 3 that keep start codes out of a unit. Stops at [`LONGEST`].
 fn without_emulation_prevention(unit: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(unit.len().min(LONGEST));
-    let mut zeros = 0;
+    let mut zeros = 0_u32;
     for byte in unit.iter().take(LONGEST) {
         if zeros >= 2 && *byte == 3 {
             zeros = 0;
             continue;
         }
-        zeros = if *byte == 0 { zeros + 1 } else { 0 };
+        zeros = if *byte == 0 { zeros.saturating_add(1) } else { 0 };
         out.push(*byte);
     }
     out

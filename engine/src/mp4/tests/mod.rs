@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::units::{BitRate, Dimensions};
+use crate::units::{BitRate, ByteSize, Dimensions};
 
 use super::{AudioFormat, ColorTags, Movie, Sample, Track, VideoFormat};
 
@@ -72,5 +72,5 @@ fn movie(video: Option<Track<VideoFormat>>, audio: Option<Track<AudioFormat>>) -
 fn payload(movie: &Movie) -> u64 {
     let video = movie.video.iter().flat_map(|track| &track.samples);
     let audio = movie.audio.iter().flat_map(|track| &track.samples);
-    video.chain(audio).map(|sample| sample.data.len() as u64).sum()
+    video.chain(audio).map(|sample| ByteSize::of(&sample.data).get()).sum()
 }

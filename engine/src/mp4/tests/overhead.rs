@@ -14,9 +14,13 @@ fn overhead(movie: &Movie) -> u64 {
     size(movie).get() - payload(movie)
 }
 
-fn end(samples: &[Sample], timescale: u32) -> f64 {
+fn end(samples: &[Sample], timescale: u32) -> Duration {
     let end = samples.iter().map(|sample| sample.pts + i64::from(sample.duration)).max().unwrap();
-    end as f64 / f64::from(timescale)
+    Duration::from_micros(u64::try_from(end * 1_000_000 / i64::from(timescale)).unwrap())
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap()
 }
 
 fn pacing(samples: &[Sample]) -> Pacing {
@@ -41,16 +45,16 @@ fn plan(movie: &Movie) -> Planned {
     let ends = video.map(|track| end(&track.samples, track.timescale)).into_iter();
     let ends = ends.chain(audio.map(|track| end(&track.samples, track.timescale)));
     Planned {
-        duration: Duration::from_secs_f64(ends.fold(0.0, f64::max)),
+        duration: ends.max().unwrap_or_default(),
         video: video.map(|track| PlannedVideo {
-            frames: track.samples.len() as u64,
-            key_frames: track.samples.iter().filter(|sample| sample.sync).count() as u64,
+            frames: count(track.samples.len()),
+            key_frames: count(track.samples.iter().filter(|sample| sample.sync).count()),
             pacing: pacing(&track.samples),
             reordered: track.samples.iter().any(|sample| sample.pts != sample.dts),
             avcc: ByteSize::of(&track.format.avcc),
         }),
         audio: audio.map(|track| PlannedAudio {
-            packets: track.samples.len() as u64,
+            packets: count(track.samples.len()),
             pacing: pacing(&track.samples),
         }),
     }
