@@ -2,7 +2,6 @@
 //!
 //! Only what is recognised here is ever opened, with the one demuxer that belongs to it. Everything else gets
 //! an error that names it, so that a playlist in disguise, a web page or an archive is refused in plain words.
-#![allow(dead_code, reason = "called by the probe, which is not wired yet")]
 
 mod foreign;
 mod frames;

@@ -82,7 +82,7 @@ fn version(number: u32) -> String {
 
 const ENCODERS: [&str; 4] = ["libx264", "aac", "mjpeg", "png"];
 
-const FILTERS: [&str; 17] = [
+const FILTERS: [&str; 16] = [
     "buffer",
     "buffersink",
     "abuffer",
@@ -99,5 +99,4 @@ const FILTERS: [&str; 17] = [
     "aformat",
     "zscale",
     "tonemap",
-    "palettegen",
 ];

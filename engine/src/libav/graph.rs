@@ -30,8 +30,6 @@ pub(crate) enum PixelTarget {
     Jpeg,
     /// 8-bit RGBA.
     Rgba,
-    /// 256 colours chosen for each picture by itself: GIF.
-    Palette,
 }
 
 /// What shall happen to sound on its way: resampled, mixed, as planar floats.
@@ -255,13 +253,13 @@ fn picture_chain(shape: &PictureShape, path: &PicturePath) -> String {
             PixelTarget::Jpeg => {
                 chain.push_str("scale=in_color_matrix=bt709:out_color_matrix=bt601:out_range=pc,")
             }
-            PixelTarget::Rgba | PixelTarget::Palette => chain.push_str("scale=in_color_matrix=bt709,"),
+            PixelTarget::Rgba => chain.push_str("scale=in_color_matrix=bt709,"),
         }
     } else {
         let (matrix, range) = match path.pixels {
             PixelTarget::Video => (":out_color_matrix=bt709", ":out_range=tv"),
             PixelTarget::Jpeg => (":out_color_matrix=bt601", ":out_range=pc"),
-            PixelTarget::Rgba | PixelTarget::Palette => ("", ""),
+            PixelTarget::Rgba => ("", ""),
         };
         scale(&mut chain, size, &format!(":in_color_matrix={}{matrix}", source_matrix(shape)), range);
     }
@@ -269,7 +267,6 @@ fn picture_chain(shape: &PictureShape, path: &PicturePath) -> String {
         PixelTarget::Video => "format=yuv420p,",
         PixelTarget::Jpeg => "format=yuvj420p,",
         PixelTarget::Rgba => "format=rgba,",
-        PixelTarget::Palette => "format=rgba,split[one][two];[one]palettegen=stats_mode=single[palette];[two][palette]paletteuse=new=1:dither=bayer:bayer_scale=4,",
     });
     chain.push_str(match path.orientation {
         Orientation::Upright => "",

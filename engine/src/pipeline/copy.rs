@@ -74,7 +74,11 @@ impl Clock {
 
     /// Ticks per second when the time base is one over a whole number, else microseconds.
     fn timescale(&self) -> u32 {
-        if self.base.numerator == 1 { u32::try_from(self.base.denominator).unwrap_or(1_000_000) } else { 1_000_000 }
+        if self.base.numerator == 1 {
+            u32::try_from(self.base.denominator).unwrap_or(1_000_000)
+        } else {
+            1_000_000
+        }
     }
 
     fn time(&self, raw: i64) -> i64 {
@@ -151,7 +155,13 @@ impl VideoCopy {
             return Err(damaged());
         }
         let duration = self.clock.length(packet.raw_duration());
-        self.samples.push(Sample { data, dts: 0, pts: self.clock.time(raw), duration, sync: packet.is_key() });
+        self.samples.push(Sample {
+            data,
+            dts: 0,
+            pts: self.clock.time(raw),
+            duration,
+            sync: packet.is_key(),
+        });
         Ok(())
     }
 

@@ -120,7 +120,9 @@ impl<'a> Decoding<'a> {
             }
             self.silent += 1;
             if self.silent > self.most_silent {
-                return Err(Error::corrupt("the file is damaged: thousands of packets in a row give no frame"));
+                return Err(Error::corrupt(
+                    "the file is damaged: thousands of packets in a row give no frame",
+                ));
             }
             if let Err(fault) = self.decoder.send(Some(packet)) {
                 if fault.is_exit() {

@@ -128,6 +128,9 @@ fn average_rate(track: &Track<VideoFormat>, duration: Duration) -> Option<FrameR
 }
 
 /// The kind of file that tracks make.
-pub(crate) const fn movie_kind(video: Option<&Track<VideoFormat>>, _audio: Option<&Track<AudioFormat>>) -> OutputKind {
+pub(crate) const fn movie_kind(
+    video: Option<&Track<VideoFormat>>,
+    _audio: Option<&Track<AudioFormat>>,
+) -> OutputKind {
     if video.is_some() { OutputKind::Mp4 } else { OutputKind::M4a }
 }

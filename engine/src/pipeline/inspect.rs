@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::libav::{Input, StreamFacts, StreamKind};
 use crate::limits::{LimitKind, Limits};
 use crate::media::{
-    AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout, VideoTrack,
+    AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout,
+    VideoTrack,
 };
 use crate::mp4::aac::SpecificConfig;
 use crate::mp4::h264::{self, Sps};
@@ -70,12 +71,17 @@ pub(crate) fn open(source: Source, limits: &Limits, control: &Arc<Control>) -> R
         Container::Gif | Container::Png | Container::Jpeg | Container::Webp => {
             open_picture(reader, container, bytes, limits, control).map(Opened::Picture)
         }
-        _ => open_tracks(reader, container, bytes, limits, control).map(|tracks| Opened::Tracks(Box::new(tracks))),
+        _ => open_tracks(reader, container, bytes, limits, control)
+            .map(|tracks| Opened::Tracks(Box::new(tracks))),
     }
 }
 
 /// Opens an animated picture that libav can demux.
-pub(crate) fn open_animation(file: &PictureFile, limits: &Limits, control: &Arc<Control>) -> Result<Tracks, Error> {
+pub(crate) fn open_animation(
+    file: &PictureFile,
+    limits: &Limits,
+    control: &Arc<Control>,
+) -> Result<Tracks, Error> {
     let reader = Source::bytes(file.bytes.clone()).open(control)?;
     open_tracks(reader, file.container, ByteSize::of(&file.bytes), limits, control)
 }
@@ -92,7 +98,10 @@ fn open_picture(
         return Err(Error::TooLarge { limit: LimitKind::InputBytes, found, allowed });
     }
     let mut bytes = Vec::new();
-    (&mut reader).take(MOST_PICTURE_BYTES.get()).read_to_end(&mut bytes).map_err(|cause| unreadable(cause, control))?;
+    (&mut reader)
+        .take(MOST_PICTURE_BYTES.get())
+        .read_to_end(&mut bytes)
+        .map_err(|cause| unreadable(cause, control))?;
     let bytes = Bytes::from(bytes);
     let facts = picture::facts(container, &bytes)?;
     check_pixels(facts.dimensions, limits)?;
@@ -109,10 +118,14 @@ fn open_tracks(
     let layout = if container == Container::Mp4 {
         let layout = mp4::scan(&mut reader, bytes)?;
         if !layout.has_moov {
-            return Err(Error::corrupt("the mp4 file has no index (moov): it is cut short or was never finished"));
+            return Err(Error::corrupt(
+                "the mp4 file has no index (moov): it is cut short or was never finished",
+            ));
         }
         if layout.tracks.iter().any(|track| track.external_data) {
-            return Err(Error::unsupported("the file refers to external files: only self-contained files are opened"));
+            return Err(Error::unsupported(
+                "the file refers to external files: only self-contained files are opened",
+            ));
         }
         reader.rewind().map_err(|cause| unreadable(cause, control))?;
         Some(layout)
@@ -131,7 +144,10 @@ fn open_tracks(
         check_pixels(coded, limits)?;
     }
     refuse_what_has_nothing(container, &streams, video.is_some() || !sounds.is_empty())?;
-    let sps = video.as_ref().filter(|stream| stream.codec == "h264").and_then(|stream| first_sps(&stream.extradata));
+    let sps = video
+        .as_ref()
+        .filter(|stream| stream.codec == "h264")
+        .and_then(|stream| first_sps(&stream.extradata));
     let keep: Vec<usize> = video.iter().chain(&sounds).map(|stream| stream.index).collect();
     input.keep_only(&keep);
     let count = |kind| streams.iter().filter(|stream| stream.kind == kind).count();
@@ -166,7 +182,11 @@ impl Tracks {
     pub(crate) fn pixel_aspect(&self) -> (u32, u32) {
         let container = self.video.as_ref().map_or((1, 1), |video| video.pixel_aspect);
         let own = self.sps.and_then(|sps| sps.sample_aspect).map(|(w, h)| (u32::from(w), u32::from(h)));
-        if container == (1, 1) { own.filter(|(w, h)| *w > 0 && *h > 0).unwrap_or(container) } else { container }
+        if container == (1, 1) {
+            own.filter(|(w, h)| *w > 0 && *h > 0).unwrap_or(container)
+        } else {
+            container
+        }
     }
 
     /// Why the picture track cannot be kept as it is; `None` when it can.
@@ -228,9 +248,15 @@ impl Tracks {
         unless(!layout.private_metadata, "the file holds metadata that may be private");
         unless(&layout.brand != b"qt  ", "the container is QuickTime, not mp4");
         unless(layout.other_tracks == 0, "the file has tracks beside picture and sound");
-        unless(layout.video_tracks <= 1 && layout.audio_tracks <= 1, "the file has several tracks of one kind");
+        unless(
+            layout.video_tracks <= 1 && layout.audio_tracks <= 1,
+            "the file has several tracks of one kind",
+        );
         unless(!layout.cut_short && !layout.damaged, "the file is damaged or cut short");
-        unless(layout.tracks.iter().all(mp4::TrackLayout::has_plain_edits), "an edit list rearranges a track");
+        unless(
+            layout.tracks.iter().all(mp4::TrackLayout::has_plain_edits),
+            "an edit list rearranges a track",
+        );
         hindrances
     }
 
@@ -377,7 +403,8 @@ fn display_size(coded: Dimensions, aspect: (u32, u32), orientation: Orientation)
 }
 
 fn stretch(side: u32, numerator: u32, denominator: u32) -> u32 {
-    let scaled = (u64::from(side) * u64::from(numerator) + u64::from(denominator) / 2) / u64::from(denominator);
+    let scaled =
+        (u64::from(side) * u64::from(numerator) + u64::from(denominator) / 2) / u64::from(denominator);
     // A pixel aspect beyond any real format would make an absurd picture.
     u32::try_from(scaled).unwrap_or(u32::MAX).min(side.saturating_mul(16)).max(1)
 }
@@ -409,9 +436,13 @@ fn choose_video(streams: &[StreamFacts]) -> Option<StreamFacts> {
 /// As a listener would choose: the default track, then more channels up to stereo, then the first. Whether a
 /// track can be heard at all is found by decoding, where there are several.
 fn rank_sounds(streams: &[StreamFacts]) -> Vec<StreamFacts> {
-    let mut sounds: Vec<StreamFacts> =
-        streams.iter().filter(|stream| stream.kind == StreamKind::Audio && stream.decodable).cloned().collect();
-    sounds.sort_by_key(|stream| (!stream.is_default, std::cmp::Reverse(stream.channels.min(2)), stream.index));
+    let mut sounds: Vec<StreamFacts> = streams
+        .iter()
+        .filter(|stream| stream.kind == StreamKind::Audio && stream.decodable)
+        .cloned()
+        .collect();
+    sounds
+        .sort_by_key(|stream| (!stream.is_default, std::cmp::Reverse(stream.channels.min(2)), stream.index));
     sounds
 }
 

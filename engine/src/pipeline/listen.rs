@@ -56,7 +56,8 @@ fn is_audible(
             return Ok(false);
         }
         while let Ok(Answer::Item(frame)) = graph.receive() {
-            let loud = frame.channel(0).is_some_and(|samples| samples.iter().any(|sample| sample.abs() > AUDIBLE));
+            let loud =
+                frame.channel(0).is_some_and(|samples| samples.iter().any(|sample| sample.abs() > AUDIBLE));
             if loud {
                 return Ok(true);
             }

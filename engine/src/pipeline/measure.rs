@@ -54,7 +54,11 @@ pub(crate) fn measure(mut tracks: Tracks, job: &mut Job<'_>) -> Result<Measured,
     let span = span(video, audio, origin, job)?;
     if span.duration() > Timestamp::from(limits.duration) {
         let found = span.duration().since_zero().as_secs();
-        return Err(Error::TooLarge { limit: LimitKind::Duration, found, allowed: limits.duration.as_secs() });
+        return Err(Error::TooLarge {
+            limit: LimitKind::Duration,
+            found,
+            allowed: limits.duration.as_secs(),
+        });
     }
     job.stages.probe += began.elapsed();
     Ok(Measured { tracks, survey, origin, span })
@@ -89,7 +93,9 @@ fn span(
     };
     if (span.starts_late || ends_early) && span.duration() <= Timestamp::ZERO {
         let seconds = end.minus(origin).seconds();
-        return Err(Error::unsupported(format!("the part that is asked for is empty: the input lasts {seconds:.1} s")));
+        return Err(Error::unsupported(format!(
+            "the part that is asked for is empty: the input lasts {seconds:.1} s"
+        )));
     }
     Ok(span)
 }
@@ -118,7 +124,10 @@ impl Measured {
 
     /// An upper bound of the container's bytes when the tracks are kept.
     pub(crate) fn copy_overhead(&self) -> ByteSize {
-        let pacing = |survey: &TrackSurvey| if survey.even { Stts::Even } else { Stts::Uneven };
+        // Only an mp4's own ticks are exactly even; other containers round theirs.
+        let exact = self.tracks.layout.is_some();
+        let pacing =
+            |survey: &TrackSurvey| if exact && survey.is_unbroken() { Stts::Even } else { Stts::Uneven };
         overhead_bound(&Planned {
             duration: self.span.duration().since_zero(),
             video: self.video().map(|(_, survey)| PlannedVideo {
@@ -141,29 +150,28 @@ impl Measured {
 
     /// Whether the picture track may be copied, as far as its headers and packets tell.
     pub(crate) fn video_is_keepable(&self) -> bool {
-    let Some((_, survey)) = self.video() else { return false };
-    let rate = survey.frame_rate().as_f64();
-    self.tracks.video_hindrance().is_none()
-        && survey.hidden == 0
-        && survey.damaged == 0
-        && !self.survey.cut_short
-        && !self.survey.jumped
-        && survey.start <= self.origin
-        && rate <= MOST_FRAMES_A_SECOND
-}
+        let Some((_, survey)) = self.video() else { return false };
+        let rate = survey.frame_rate().as_f64();
+        self.tracks.video_hindrance().is_none()
+            && survey.hidden == 0
+            && survey.damaged == 0
+            && !self.survey.cut_short
+            && !self.survey.jumped
+            && survey.start <= self.origin
+            && rate <= MOST_FRAMES_A_SECOND
+    }
 
     /// Whether the sound track may be copied, as far as its headers and packets tell.
     pub(crate) fn audio_is_keepable(&self) -> bool {
-    let Some((stream, survey)) = self.audio() else { return false };
-    let gap = Timestamp::from_micros(survey.step.micros().saturating_mul(3).saturating_add(50_000));
-    sound_hindrance(stream).is_none()
-        && survey.damaged == 0
-        && !self.survey.cut_short
-        && !self.survey.jumped
-        && survey.longest_step <= gap
-        && survey.start.minus(self.origin) <= LATE_SOUND
-}
-
+        let Some((stream, survey)) = self.audio() else { return false };
+        let gap = Timestamp::from_micros(survey.step.micros().saturating_mul(3).saturating_add(50_000));
+        sound_hindrance(stream).is_none()
+            && survey.damaged == 0
+            && !self.survey.cut_short
+            && !self.survey.jumped
+            && survey.longest_step <= gap
+            && survey.start.minus(self.origin) <= LATE_SOUND
+    }
 }
 
 /// Sound that begins this much before the picture is kept, with the first picture held.

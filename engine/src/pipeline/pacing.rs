@@ -6,14 +6,9 @@ use crate::units::{FrameRate, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pacing {
     /// On the grid of `rate`, the source's own rate divided by `divisor`; a slot may stay empty.
-    Even {
-        rate: FrameRate,
-        divisor: u32,
-    },
+    Even { rate: FrameRate, divisor: u32 },
     /// As in the source, at least `least` apart.
-    Uneven {
-        least: Timestamp,
-    },
+    Uneven { least: Timestamp },
 }
 
 impl Pacing {
@@ -64,7 +59,8 @@ impl Pacer {
         let tick = match self.pacing {
             Pacing::Even { rate, divisor } => {
                 // Every n-th source frame falls on a slot; the others round down into the slot before.
-                let early = Timestamp::from_seconds(0.5 / rate.as_f64() * (1.0 - 1.0 / f64::from(divisor.max(1))));
+                let early =
+                    Timestamp::from_seconds(0.5 / rate.as_f64() * (1.0 - 1.0 / f64::from(divisor.max(1))));
                 self.pacing.ticks(time.minus(early))
             }
             Pacing::Uneven { least } => {

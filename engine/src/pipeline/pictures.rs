@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
-use crate::libav::{Answer, Care, Frame, Graph, PicturePath, PictureShape, PixelTarget, StreamFacts, can_tone_map};
+use crate::libav::{
+    Answer, Care, Frame, Graph, PicturePath, PictureShape, PixelTarget, StreamFacts, can_tone_map,
+};
 use crate::limits::Limits;
 use crate::media::{DynamicRange, Orientation};
 use crate::pipeline::decode::Decoding;

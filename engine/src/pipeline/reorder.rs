@@ -17,7 +17,8 @@ pub(crate) fn rebuild_dts(samples: &mut [Sample]) -> Result<(), Error> {
     if times.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
         return Err(Error::corrupt("two pictures are shown at the same time"));
     }
-    let delay = samples.iter().zip(&times).map(|(sample, time)| time.saturating_sub(sample.pts)).max().unwrap_or(0);
+    let delay =
+        samples.iter().zip(&times).map(|(sample, time)| time.saturating_sub(sample.pts)).max().unwrap_or(0);
     for (sample, time) in samples.iter_mut().zip(times) {
         sample.dts = time.saturating_sub(delay.max(0));
     }

@@ -102,8 +102,7 @@ impl Mixer {
         if shape.sample_rate == 0 || shape.channels == 0 || frame.samples() == 0 {
             return Ok(());
         }
-        let length =
-            Timestamp::from_seconds(f64::from(frame.samples()) / f64::from(shape.sample_rate));
+        let length = Timestamp::from_seconds(f64::from(frame.samples()) / f64::from(shape.sample_rate));
         let time = frame.pts().unwrap_or(self.expected);
         let off = time.minus(self.expected);
         // The first sample is put exactly; later ones may wander a little, since containers round.
@@ -163,7 +162,9 @@ impl Mixer {
                     let skipped = self.skip.min(usize::try_from(frame.samples()).unwrap_or(0));
                     self.skip -= skipped;
                     for (number, channel) in self.waiting.iter_mut().enumerate() {
-                        if let Some(samples) = frame.channel(number).and_then(|samples| samples.get(skipped..)) {
+                        if let Some(samples) =
+                            frame.channel(number).and_then(|samples| samples.get(skipped..))
+                        {
                             // Damaged streams decode to absurd numbers, which an encoder refuses.
                             channel.extend(samples.iter().map(|sample| {
                                 if sample.is_finite() { sample.clamp(-4.0, 4.0) } else { 0.0 }
@@ -234,7 +235,8 @@ impl Mixer {
         // A packet that holds nothing but padding is no part of the presentation.
         self.samples.retain(|sample| sample.pts < end);
         if let Some(last) = self.samples.last_mut() {
-            last.duration = u32::try_from(end.saturating_sub(last.pts)).unwrap_or(last.duration).min(last.duration);
+            last.duration =
+                u32::try_from(end.saturating_sub(last.pts)).unwrap_or(last.duration).min(last.duration);
         }
         let bytes: u64 = self.samples.iter().map(|sample| ByteSize::of(&sample.data).get()).sum();
         let duration = Duration::from_secs_f64(self.seconds());

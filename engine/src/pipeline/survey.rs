@@ -51,13 +51,22 @@ impl TrackSurvey {
         self.end.minus(self.start).max(Timestamp::ZERO)
     }
 
+    /// Whether packets follow each other evenly and without any gap.
+    pub(crate) fn is_unbroken(&self) -> bool {
+        self.even && self.longest_step.micros() < self.step.micros().saturating_mul(3) / 2
+    }
+
     /// Average rate.
     pub(crate) fn bit_rate(&self) -> BitRate {
         self.bytes.over(self.duration().since_zero())
     }
 
     /// Frames a second: the usual ones exactly where the track is even, else the average.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits just before")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to what fits just before"
+    )]
     #[allow(clippy::cast_precision_loss, reason = "frame counts stay far below 2^53")]
     pub(crate) fn frame_rate(&self) -> FrameRate {
         let average = self.packets.max(1) as f64 / self.duration().seconds().max(1e-6);
@@ -202,7 +211,8 @@ fn from_index(
     let mut pictures_seen = 0;
     let mut feed = Feed::new(&mut tracks.input)?;
     // The first picture in decoding order may not be the first one shown: a few are looked at.
-    while read < FIRST_PACKETS && (pictures_seen < REORDERED || (streams[1].is_some() && starts[1].is_none())) {
+    while read < FIRST_PACKETS && (pictures_seen < REORDERED || (streams[1].is_some() && starts[1].is_none()))
+    {
         let Some(packet) = feed.next()? else { break };
         read += 1;
         for (start, stream) in starts.iter_mut().zip(streams) {
@@ -264,8 +274,12 @@ fn from_packets(
         if packets > limits.frames.saturating_mul(16) {
             return Err(Error::TooLarge { limit: LimitKind::Frames, found: packets, allowed: limits.frames });
         }
-        let Some(number) = streams.iter().position(|stream| *stream == Some(packet.stream())) else { continue };
-        let (Some(gathering), Some(last)) = (gatherings.get_mut(number), last.get_mut(number)) else { continue };
+        let Some(number) = streams.iter().position(|stream| *stream == Some(packet.stream())) else {
+            continue;
+        };
+        let (Some(gathering), Some(last)) = (gatherings.get_mut(number), last.get_mut(number)) else {
+            continue;
+        };
         if packet.is_damaged() {
             gathering.damaged += 1;
         }
@@ -281,12 +295,7 @@ fn from_packets(
     }
     let jumped = feed.jumps() > 0;
     let [pictures, sounds] = gatherings.map(Gathering::finish);
-    Ok(Survey {
-        video: video.map(|_| pictures),
-        audio: audio.map(|_| sounds),
-        cut_short: false,
-        jumped,
-    })
+    Ok(Survey { video: video.map(|_| pictures), audio: audio.map(|_| sounds), cut_short: false, jumped })
 }
 
 /// Packets read at most to learn when the tracks begin.

@@ -53,8 +53,12 @@ pub(crate) fn run(tracks: Tracks, mut job: Job<'_>) -> Result<Fitted, Error> {
 
 fn situation(measured: &Measured, job: &Job<'_>) -> Situation {
     let tracks = &measured.tracks;
-    let video = measured.video().map(|(_, survey)| TrackState { keepable: measured.video_is_keepable(), bytes: survey.bytes });
-    let audio = measured.audio().map(|(_, survey)| TrackState { keepable: measured.audio_is_keepable(), bytes: survey.bytes });
+    let video = measured
+        .video()
+        .map(|(_, survey)| TrackState { keepable: measured.video_is_keepable(), bytes: survey.bytes });
+    let audio = measured
+        .audio()
+        .map(|(_, survey)| TrackState { keepable: measured.audio_is_keepable(), bytes: survey.bytes });
     let changed = measured.span.starts_late || measured.span.ends_early;
     let sound_source = measured.sound_source();
     let duration = measured.span.duration().since_zero();
@@ -66,7 +70,8 @@ fn situation(measured: &Measured, job: &Job<'_>) -> Situation {
         video,
         audio,
         container: measured.copy_overhead(),
-        least_audio: sound_source.map_or(ByteSize::ZERO, |source| least_sound_beside_kept_video(&source, duration)),
+        least_audio: sound_source
+            .map_or(ByteSize::ZERO, |source| least_sound_beside_kept_video(&source, duration)),
     }
 }
 
@@ -134,7 +139,8 @@ pub(crate) fn keep(
     audio: Treatment,
 ) -> Result<Option<Movie>, Error> {
     measured.rewind(job)?;
-    let (video_stream, sound_stream) = (measured.tracks.video.clone(), measured.tracks.sounds.first().cloned());
+    let (video_stream, sound_stream) =
+        (measured.tracks.video.clone(), measured.tracks.sounds.first().cloned());
     let wish = Wish {
         video: video_stream.as_ref().filter(|_| video == Treatment::Copy),
         audio: sound_stream.as_ref().filter(|_| audio == Treatment::Copy),

@@ -3,21 +3,23 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::mp4::{self, AudioFormat, Movie, Pacing as Stts, Planned, PlannedAudio, PlannedVideo, Track, overhead_bound};
-use crate::pipeline::finish::{Job, movie_kind, track_bytes};
+use crate::fit::Preset;
+use crate::mp4::{
+    self, AudioFormat, Movie, Pacing as Stts, Planned, PlannedAudio, PlannedVideo, Track, overhead_bound,
+};
+use crate::pipeline::finish::{Job, movie_kind, track_bytes, track_duration};
 use crate::pipeline::measure::Measured;
-use crate::pipeline::pacing::Pacing;
 use crate::pipeline::pictures::{Material, Span, TrackMaterial};
 use crate::pipeline::sound::{self, SoundTrack};
 use crate::pipeline::tracks::keep;
-use crate::pipeline::video::{self, Failure, VideoPlan};
+use crate::pipeline::video::{self, Failure, VideoPlan, VideoTrack};
 use crate::planner::budget::{self, SoundPlan};
 use crate::planner::division::{Needs, SoundChoice, SoundNeed, divide};
 use crate::planner::ladder::{Ladder, PictureSource, Rung};
 use crate::planner::route::Treatment;
 use crate::progress::Stage;
-use crate::report::{Action, Fitted, Warning};
-use crate::units::{BitRate, ByteSize, Timestamp};
+use crate::report::{Action, Fitted, OutputKind, Warning};
+use crate::units::{ByteSize, Timestamp};
 
 /// Encodes the tracks that are to be encoded and keeps the others.
 pub(crate) fn run(
@@ -51,7 +53,8 @@ fn beside_kept_video(
     while let Some(plan) = source.and_then(|source| budget::sound_within(&source, left_for_sound, duration)) {
         movie.audio = make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track);
         if mp4::size(&movie) <= job.fit.limit {
-            let report = job.report(Action::Transcode, movie_kind(movie.video.as_ref(), movie.audio.as_ref()));
+            let report =
+                job.report(Action::Transcode, movie_kind(movie.video.as_ref(), movie.audio.as_ref()));
             return job.finish_movie(&movie, report);
         }
         left_for_sound = ByteSize::from_f64(left_for_sound.as_f64() * 0.85);
@@ -96,22 +99,13 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
     let Some(source) = picture_source(&measured, &job) else {
         return Err(Error::corrupt("the video has no size"));
     };
-    let ladder = Ladder::new(&source.picture);
     let duration = measured.span.duration().since_zero();
-    let sound_need = measured.sound_source().map(|source| SoundNeed {
+    let need = measured.sound_source().map(|source| SoundNeed {
         source,
         kept: measured.audio().filter(|_| audio == Treatment::Copy).map(|(_, survey)| survey.bytes),
     });
-    let sound_packets_bound = measured.audio().map_or(0, |_| packets_at(48_000, duration));
-    let container = |rung: &Rung| source.overhead(rung, duration, sound_packets_bound);
-    let needs = Needs { duration, sound: sound_need, ladder: &ladder, container: &container };
-    let division = divide(&needs, job.fit.limit).map_err(|min_bytes| Error::CannotFit {
-        limit: job.fit.limit,
-        min_bytes,
-        what: format!("{:.0} s of video need more for a watchable picture", duration.as_secs_f64().max(1.0)),
-    })?;
-    tracing::debug!(?division, "the limit is divided");
-    let sound = match division.sound {
+    let (plan, choice) = plan_video(&source, need, duration, &job)?;
+    let sound = match choice {
         SoundChoice::Silent => None,
         SoundChoice::Keep => match keep(&mut measured, &job, Treatment::Absent, Treatment::Copy)? {
             Some(Movie { audio: Some(track), .. }) => Some(track),
@@ -123,6 +117,31 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         },
         SoundChoice::Encode(plan) => make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track),
     };
+    let Some(stream) = measured.tracks.video.clone() else {
+        return Err(Error::internal("the video is gone"));
+    };
+    let mut material = TrackMaterial::new(measured.tracks, &stream, &job.fit.limits, source.span);
+    make_video(&mut material, &plan, &source, sound, &job)?.finish(job)
+}
+
+/// Divides the limit and plans the pictures; with the plan, what happens to the sound.
+pub(crate) fn plan_video(
+    source: &Pictured,
+    sound: Option<SoundNeed>,
+    duration: Duration,
+    job: &Job<'_>,
+) -> Result<(VideoPlan, SoundChoice), Error> {
+    let ladder = Ladder::new(&source.picture);
+    let sound_packets = sound.map_or(0, |_| packets_at(48_000, duration));
+    let container = |rung: &Rung| source.overhead(rung, duration, sound_packets);
+    let needs =
+        Needs { duration: duration.max(LEAST_DURATION), sound, ladder: &ladder, container: &container };
+    let division = divide(&needs, job.fit.limit).map_err(|min_bytes| Error::CannotFit {
+        limit: job.fit.limit,
+        min_bytes,
+        what: format!("{:.0} s of video need more for a watchable picture", duration.as_secs_f64().max(1.0)),
+    })?;
+    tracing::debug!(?division, "the limit is divided");
     let plan = VideoPlan {
         ladder,
         first_rung: division.rung,
@@ -136,10 +155,11 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         preset: job.fit.preset,
         source_ceiling: source.ceiling,
     };
-    let Some(stream) = measured.tracks.video.clone() else { return Err(Error::internal("the video is gone")) };
-    let mut material = TrackMaterial::new(measured.tracks, &stream, &job.fit.limits, source.span);
-    make_video(&mut material, &plan, &source, sound, job)
+    Ok((plan, division.sound))
 }
+
+/// A single picture lasts no time; bits a second would be absurd.
+const LEAST_DURATION: Duration = Duration::from_millis(500);
 
 /// What the planner must know of pictures, whatever they come from.
 #[derive(Clone, Debug)]
@@ -148,6 +168,8 @@ pub(crate) struct Pictured {
     pub(crate) orientation: crate::media::Orientation,
     pub(crate) interlaced: bool,
     pub(crate) even: bool,
+    /// No slot of an even track is empty.
+    pub(crate) unbroken: bool,
     /// The part of the span in which there are pictures.
     pub(crate) span: Span,
     /// Pictures in the span, about.
@@ -166,7 +188,7 @@ impl Pictured {
                 frames,
                 // Scene cuts make key frames beside the regular ones.
                 key_frames: frames / 20 + 4,
-                pacing: if self.even { Stts::Even } else { Stts::Uneven },
+                pacing: if self.unbroken { Stts::Even } else { Stts::Uneven },
                 reordered: true,
                 avcc: PlannedVideo::AVCC_ALLOWANCE,
             }),
@@ -175,48 +197,68 @@ impl Pictured {
     }
 }
 
-/// Encodes pictures beside finished sound, and writes the file.
+/// Encoded pictures and their sound.
+#[derive(Debug)]
+pub(crate) struct MadeVideo {
+    track: VideoTrack,
+    sound: Option<Track<AudioFormat>>,
+    even: bool,
+    preset: Preset,
+    took: Duration,
+}
+
+/// Encodes pictures beside finished sound.
 pub(crate) fn make_video(
     material: &mut dyn Material,
     plan: &VideoPlan,
     source: &Pictured,
     sound: Option<Track<AudioFormat>>,
-    mut job: Job<'_>,
-) -> Result<Fitted, Error> {
+    job: &Job<'_>,
+) -> Result<MadeVideo, Error> {
     let began = job.enter(Stage::Video);
     let sound_bytes = sound.as_ref().map_or(ByteSize::ZERO, track_bytes);
-    let sound_packets = sound.as_ref().map_or(0, |track| u64::try_from(track.samples.len()).unwrap_or(u64::MAX));
+    let sound_packets =
+        sound.as_ref().map_or(0, |track| u64::try_from(track.samples.len()).unwrap_or(u64::MAX));
     let duration = source.span.duration().since_zero();
-    let longest = sound.as_ref().map_or(duration, |track| duration.max(crate::pipeline::finish::track_duration(track)));
+    let longest = sound.as_ref().map_or(duration, |track| duration.max(track_duration(track)));
     let limit = job.fit.limit;
     let budget = |rung: &Rung| {
         budget::picture_bytes(limit, sound_bytes, source.overhead(rung, longest, sound_packets))
     };
-    let track = match video::encode(material, plan, &budget, job.context) {
-        Ok(track) => track,
-        Err(Failure::Other(error)) => return Err(error),
+    match video::encode(material, plan, &budget, job.context) {
+        Ok(track) => {
+            Ok(MadeVideo { track, sound, even: plan.even, preset: plan.preset, took: began.elapsed() })
+        }
+        Err(Failure::Other(error)) => Err(error),
         Err(Failure::CannotFit { least }) => {
             let last = plan.ladder.last();
             let rest = sound_bytes.saturating_add(source.overhead(&last, longest, sound_packets));
             let min_bytes = ByteSize::from_f64(least.as_f64() * 1.05).saturating_add(rest);
             let what = "even the smallest picture has too much detail for it".to_owned();
-            return Err(Error::CannotFit { limit, min_bytes, what });
+            Err(Error::CannotFit { limit, min_bytes, what })
         }
-    };
-    job.stages.video += began.elapsed();
-    job.warn_damaged(track.damaged);
-    if track.not_tone_mapped {
-        job.warn(Warning::NotToneMapped);
     }
-    let mut report = job.report(Action::Transcode, crate::report::OutputKind::Mp4);
-    report.frame_rate = source.even.then_some(track.rung.frame_rate);
-    report.crf = Some(track.crf);
-    report.preset = Some(plan.preset);
-    report.frames_redone = track.frames_redone;
-    job.finish_movie(&Movie { video: Some(track.track), audio: sound }, report)
 }
 
-fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictured> {
+impl MadeVideo {
+    /// Writes the file.
+    pub(crate) fn finish(self, mut job: Job<'_>) -> Result<Fitted, Error> {
+        job.stages.video += self.took;
+        job.warn_damaged(self.track.damaged);
+        if self.track.not_tone_mapped {
+            job.warn(Warning::NotToneMapped);
+        }
+        let mut report = job.report(Action::Transcode, OutputKind::Mp4);
+        report.frame_rate = self.even.then_some(self.track.rung.frame_rate);
+        report.crf = Some(self.track.crf);
+        report.preset = Some(self.preset);
+        report.frames_redone = self.track.frames_redone;
+        job.finish_movie(&Movie { video: Some(self.track.track), audio: self.sound }, report)
+    }
+}
+
+/// What the planner must know of a picture track; `None` when it has no size.
+pub(crate) fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictured> {
     let (stream, survey) = measured.video()?;
     let display = measured.tracks.display()?;
     let frame_rate = survey.frame_rate();
@@ -237,13 +279,13 @@ fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictured> {
     });
     let first_second = usize::try_from(span.start.minus(survey.start).micros() / 1_000_000).unwrap_or(0);
     let source_bytes = ByteSize::from_f64(survey.bytes.as_f64() * part);
-    let picture =
-        PictureSource { display, frame_rate, bits_per_pixel, max_height: job.fit.max_height };
+    let picture = PictureSource { display, frame_rate, bits_per_pixel, max_height: job.fit.max_height };
     Some(Pictured {
         picture,
         orientation: stream.orientation,
         interlaced: stream.interlaced,
         even: survey.even && !measured.survey.jumped,
+        unbroken: survey.is_unbroken() && !measured.survey.jumped && survey.start <= measured.origin,
         span,
         frames: (packets * part).max(1.0),
         bytes_by_second: survey.bytes_by_second.get(first_second..).unwrap_or_default().to_vec(),
@@ -251,7 +293,11 @@ fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictured> {
     })
 }
 
-fn make_sound(measured: &mut Measured, plan: &SoundPlan, job: &mut Job<'_>) -> Result<Option<SoundTrack>, Error> {
+fn make_sound(
+    measured: &mut Measured,
+    plan: &SoundPlan,
+    job: &mut Job<'_>,
+) -> Result<Option<SoundTrack>, Error> {
     let Some((stream, survey)) = measured.audio() else { return Ok(None) };
     let stream = stream.clone();
     let span = Span { end: measured.span.end.min(survey.end.plus(SOUND_TAIL)), ..measured.span };

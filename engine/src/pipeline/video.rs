@@ -122,7 +122,8 @@ fn encode_rung(
             None => plan.guessed_profile(frames, rung),
         };
         let mut steering = search.steer(crf, profile, measured.is_some());
-        let round = run_round(material, plan, rung, pacing, crf, &mut |bytes| steering.packet(bytes), context)?;
+        let round =
+            run_round(material, plan, rung, pacing, crf, &mut |bytes| steering.packet(bytes), context)?;
         match round {
             Round::Restart { crf: next, frames } => {
                 tracing::debug!(crf, next, frames, "the round was far off and begins again");
@@ -251,7 +252,9 @@ impl Collecting<'_> {
                     match advice {
                         Advice::Keep => {}
                         Advice::Change { crf } => {
-                            encoder.set_crf(crf).map_err(|fault| fault.internal("the CRF cannot be changed"))?;
+                            encoder
+                                .set_crf(crf)
+                                .map_err(|fault| fault.internal("the CRF cannot be changed"))?;
                         }
                         Advice::Restart { crf } => return Ok(Some(crf)),
                     }
@@ -283,7 +286,11 @@ impl VideoPlan {
             Pacing::Even { rate: rung.frame_rate, divisor: rung.divisor }
         } else {
             // A little less than the distance at the rung's rate, so that jitter drops nothing it should not.
-            let rate = if rung.divisor > 1 { rung.frame_rate.as_f64() } else { 61.0_f64.max(rung.frame_rate.as_f64()) };
+            let rate = if rung.divisor > 1 {
+                rung.frame_rate.as_f64()
+            } else {
+                61.0_f64.max(rung.frame_rate.as_f64())
+            };
             let least = 0.97 / rate.min(61.0);
             Pacing::Uneven { least: Timestamp::from_seconds(least) }
         }
@@ -298,8 +305,9 @@ impl VideoPlan {
     /// Complexity by the square root of the source's bytes in each second: measured to predict best.
     fn guessed_profile(&self, frames: u32, rung: &Rung) -> Profile {
         let rate = rung.frame_rate.as_f64();
-        let mean = self.bytes_by_second.iter().map(|bytes| f64_of(i64::try_from(*bytes).unwrap_or(0))).sum::<f64>()
-            / f64_of(i64::try_from(self.bytes_by_second.len().max(1)).unwrap_or(1));
+        let mean =
+            self.bytes_by_second.iter().map(|bytes| f64_of(i64::try_from(*bytes).unwrap_or(0))).sum::<f64>()
+                / f64_of(i64::try_from(self.bytes_by_second.len().max(1)).unwrap_or(1));
         Profile::new((0..frames).map(|number| {
             let second = f64::from(number) / rate;
             let bytes = self.bytes_by_second.get(whole(second)).copied().unwrap_or(0);

@@ -52,10 +52,12 @@ pub(crate) fn divide(needs: &Needs<'_>, limit: ByteSize) -> Result<Division, Byt
     if let Some(division) = try_divide(needs, limit) {
         return Ok(division);
     }
-    let sound = needs.sound.map_or(ByteSize::ZERO, |sound| budget::least_sound(&sound.source).bytes(needs.duration));
+    let sound =
+        needs.sound.map_or(ByteSize::ZERO, |sound| budget::least_sound(&sound.source).bytes(needs.duration));
     let picture = needs.ladder.least_rate().bytes_in(needs.duration);
     let container = (needs.container)(&needs.ladder.last());
-    let mut least = sound.saturating_add(picture).saturating_add(container).saturating_add(ByteSize::new(1024));
+    let mut least =
+        sound.saturating_add(picture).saturating_add(container).saturating_add(ByteSize::new(1024));
     // The estimate leaves out that each part rounds in its own way; a few steps make it true.
     for _ in 0..200 {
         if try_divide(needs, least).is_some() {

@@ -3,8 +3,10 @@
 //! Pure: the same facts give the same plan on every machine. It knows no libav, file, thread, clock or random
 //! source. The pipeline carries plans out and makes no choice about quality.
 
+pub(crate) mod animation;
 pub(crate) mod budget;
 pub(crate) mod division;
 pub(crate) mod ladder;
 pub(crate) mod rate;
 pub(crate) mod route;
+pub(crate) mod still;

@@ -11,7 +11,6 @@
 //! - **A panic ends one job.** Its thread takes the next.
 //! - **No lock is held while foreign code runs**: wakers are called, and wakers, results and work are dropped,
 //!   after the lock is gone, since any of them may come back into this room.
-#![allow(dead_code, reason = "the pipeline, which takes codec threads, is not wired yet")]
 
 use std::collections::BTreeMap;
 use std::fmt;

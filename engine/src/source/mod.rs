@@ -6,7 +6,6 @@
 //! Invariants:
 //! - **Nothing is opened before the job runs.**
 //! - **No read of ours outlasts a stop by more than 100 ms**; only a reader that the caller brought can.
-#![allow(dead_code, reason = "pipeline and probe, which open sources, are not wired yet")]
 
 use std::fmt;
 use std::fs::{self, File, FileType};

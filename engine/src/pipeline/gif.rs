@@ -1,0 +1,252 @@
+//! Makes a GIF: smaller and with fewer frames until it fits.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use gif::{Encoder as GifEncoder, Frame as GifFrame, Repeat};
+
+use crate::error::Error;
+use crate::fit::Fit;
+use crate::libav::PixelTarget;
+use crate::picture;
+use crate::pipeline::finish::Job;
+use crate::pipeline::inspect::PictureFile;
+use crate::pipeline::measure::Measured;
+use crate::pipeline::pacing::Pacing;
+use crate::pipeline::pictures::{Material, Pictures, TrackMaterial, Treatment};
+use crate::pipeline::transcode::{Pictured, picture_source};
+use crate::planner::animation::{GifSize, first, next};
+use crate::progress::Stage;
+use crate::report::{Action, Fitted, OutputKind};
+use crate::units::{ByteSize, Dimensions, Timestamp};
+
+/// A finished GIF.
+pub(crate) struct Made {
+    bytes: Bytes,
+    size: GifSize,
+    frames: u64,
+    redone: u64,
+    damaged: u64,
+    duration: Timestamp,
+    took: std::time::Duration,
+}
+
+/// A GIF that fits as it is, without its metadata; `None` when something must change.
+pub(crate) fn keep(file: &PictureFile, fit: &Fit) -> Result<Option<Bytes>, Error> {
+    let cut = fit.start.is_some() || fit.end.is_some();
+    let low_enough = fit.max_height.is_none_or(|height| file.facts.dimensions.height <= height);
+    if cut || !low_enough || !file.facts.whole {
+        return Ok(None);
+    }
+    let bytes = picture::strip(file.container, &file.bytes)?;
+    Ok((ByteSize::of(&bytes) <= fit.limit).then_some(bytes))
+}
+
+/// The result for a GIF that is kept.
+pub(crate) fn finish_kept(file: &PictureFile, bytes: Bytes, job: Job<'_>) -> Result<Fitted, Error> {
+    let delays = picture::frame_delays(file.container, &file.bytes)?;
+    let action = if file.facts.has_metadata { Action::Remux } else { Action::Pass };
+    let mut report = job.report(action, OutputKind::Gif);
+    report.dimensions = Some(file.facts.dimensions);
+    report.frames = u64::try_from(delays.len()).unwrap_or(u64::MAX);
+    report.duration = delays.iter().sum();
+    job.finish(bytes, report)
+}
+
+/// Makes a GIF of a video track.
+pub(crate) fn from_tracks(measured: Measured, job: Job<'_>) -> Result<Fitted, Error> {
+    let Some(source) = picture_source(&measured, &job) else {
+        return Err(Error::unsupported("the input has no pictures to make a GIF of"));
+    };
+    let Some(stream) = measured.tracks.video.clone() else {
+        return Err(Error::unsupported("the input has no pictures to make a GIF of"));
+    };
+    let mut material = TrackMaterial::new(measured.tracks, &stream, &job.fit.limits, source.span);
+    let made = encode(&mut material, &source, &job)?;
+    finish(made, job)
+}
+
+/// The result for a GIF that was made.
+pub(crate) fn finish(made: Made, mut job: Job<'_>) -> Result<Fitted, Error> {
+    job.warn_damaged(made.damaged);
+    job.stages.video += made.took;
+    let mut report = job.report(Action::Transcode, OutputKind::Gif);
+    report.dimensions = Some(made.size.dimensions);
+    report.frames = made.frames;
+    report.frames_redone = made.redone;
+    report.duration = made.duration.since_zero();
+    job.finish(made.bytes, report)
+}
+
+/// Encodes until the size is right.
+pub(crate) fn encode(material: &mut dyn Material, source: &Pictured, job: &Job<'_>) -> Result<Made, Error> {
+    let began = job.enter(Stage::Video);
+    let mut size = Some(first(&source.picture));
+    let mut redone = 0;
+    let mut smallest = ByteSize::new(u64::MAX);
+    while let Some(now) = size {
+        let (bytes, frames, damaged) = encode_once(material, source, now, job)?;
+        if frames == 0 {
+            return Err(Error::corrupt("no picture can be decoded: the file is damaged"));
+        }
+        let got = ByteSize::of(&bytes);
+        if got <= job.fit.limit {
+            let duration = source.span.duration();
+            let took = began.elapsed();
+            return Ok(Made { bytes: bytes.into(), size: now, frames, redone, damaged, duration, took });
+        }
+        smallest = smallest.min(got);
+        redone += frames;
+        size = next(&source.picture, &now, got, job.fit.limit);
+    }
+    Err(Error::CannotFit {
+        limit: job.fit.limit,
+        min_bytes: smallest,
+        what: format!("a GIF of {:.1} s needs more", source.span.duration().seconds()),
+    })
+}
+
+fn encode_once(
+    material: &mut dyn Material,
+    source: &Pictured,
+    size: GifSize,
+    job: &Job<'_>,
+) -> Result<(Vec<u8>, u64, u64), Error> {
+    let treatment = Treatment {
+        target: size.dimensions,
+        orientation: source.orientation,
+        interlaced: source.interlaced,
+        pixels: PixelTarget::Rgba,
+        pacing: Pacing::Uneven { least: Timestamp::from_seconds(0.97 / size.frames_a_second) },
+        span: source.span,
+    };
+    let mut pictures = Pictures::new(material.start()?, treatment);
+    let mut writer = Writer::new(size.dimensions)?;
+    let clock = treatment.pacing.clock().as_f64();
+    let whole = source.span.duration().seconds().max(0.001);
+    let began = Instant::now();
+    // Far above the limit there is no use in going on: what is there tells how much smaller it must be.
+    let enough = job.fit.limit.get().saturating_mul(4);
+    while let Some(frame) = pictures.next()? {
+        job.context.control.stop()?;
+        #[allow(clippy::cast_precision_loss, reason = "ticks of 1/600 s")]
+        let seconds = frame.pts().map_or(0.0, |ticks| ticks.micros() as f64 / clock);
+        let pixels = frame.to_rgba().ok_or_else(|| Error::internal("a picture has no pixels"))?;
+        writer.add(pixels, seconds)?;
+        job.context.control.count_frames(1);
+        job.context.control.advance(0.9 * (seconds / whole));
+        job.context.control.set_speed(seconds / began.elapsed().as_secs_f64().max(0.001));
+        if ByteSize::of(&writer.bytes).get() > enough {
+            break;
+        }
+    }
+    let damaged = pictures.damaged();
+    let (bytes, frames) = writer.finish(source.span.duration().seconds())?;
+    Ok((bytes, frames, damaged))
+}
+
+/// Writes frames, each only where it differs from the one before.
+struct Writer {
+    size: Dimensions,
+    bytes: Vec<u8>,
+    header: bool,
+    /// The frame whose length is not known yet.
+    waiting: Option<(Vec<u8>, f64)>,
+    shown: Vec<u8>,
+    frames: u64,
+    /// Hundredths written so far, so that rounding does not add up.
+    written: u64,
+}
+
+impl Writer {
+    fn new(size: Dimensions) -> Result<Self, Error> {
+        if size.long_side() > u32::from(u16::MAX) {
+            return Err(Error::internal("a GIF has at most 65,535 pixels on a side"));
+        }
+        Ok(Self {
+            size,
+            bytes: Vec::new(),
+            header: false,
+            waiting: None,
+            shown: Vec::new(),
+            frames: 0,
+            written: 0,
+        })
+    }
+
+    fn add(&mut self, pixels: Vec<u8>, seconds: f64) -> Result<(), Error> {
+        if let Some((waiting, _)) = self.waiting.replace((pixels, seconds)) {
+            self.write(waiting, seconds)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to integer saturates")]
+    fn write(&mut self, mut pixels: Vec<u8>, until: f64) -> Result<(), Error> {
+        // Browsers show delays below two hundredths as ten.
+        let end = ((until * 100.0).round() as u64).max(self.written + 2);
+        let delay = u16::try_from(end - self.written).unwrap_or(u16::MAX);
+        self.written = end;
+        let same = self.make_unchanged_transparent(&mut pixels);
+        let failed =
+            |error: &dyn std::fmt::Display| Error::internal(format!("a GIF cannot be written: {error}"));
+        let side = |length: u32| u16::try_from(length).unwrap_or(u16::MAX);
+        let (width, height) = (side(self.size.width), side(self.size.height));
+        // The encoder is made anew for each frame so that its bytes can be counted; the header is written once.
+        let mut part = Vec::new();
+        {
+            let mut encoder =
+                GifEncoder::new(&mut part, width, height, &[]).map_err(|error| failed(&error))?;
+            if !self.header {
+                encoder.set_repeat(Repeat::Infinite).map_err(|error| failed(&error))?;
+            }
+            let mut frame = GifFrame::from_rgba_speed(width, height, &mut pixels, QUANTISER_SPEED);
+            frame.delay = delay;
+            frame.dispose = gif::DisposalMethod::Keep;
+            encoder.write_frame(&frame).map_err(|error| failed(&error))?;
+        }
+        // Behind the first frame, the header of thirteen bytes is there already; each part ends with a trailer.
+        let from = if self.header { HEADER_BYTES } else { 0 };
+        let body = part.get(from..part.len().saturating_sub(1)).unwrap_or_default();
+        self.bytes.extend_from_slice(body);
+        self.header = true;
+        self.frames += 1;
+        tracing::trace!(same, delay, bytes = body.len(), "a GIF frame");
+        Ok(())
+    }
+
+    /// Pixels that stay as they are become transparent, which packs better; how many.
+    fn make_unchanged_transparent(&mut self, pixels: &mut [u8]) -> usize {
+        let mut same = 0;
+        if self.shown.len() == pixels.len() {
+            for (shown, pixel) in self.shown.chunks_exact_mut(4).zip(pixels.chunks_exact_mut(4)) {
+                let near = shown.iter().zip(pixel.iter()).all(|(a, b)| a.abs_diff(*b) <= NOT_SEEN);
+                if near {
+                    pixel.fill(0);
+                    same += 1;
+                } else {
+                    shown.copy_from_slice(pixel);
+                }
+            }
+        } else {
+            self.shown = pixels.to_vec();
+        }
+        same
+    }
+
+    fn finish(mut self, end: f64) -> Result<(Vec<u8>, u64), Error> {
+        if let Some((waiting, seconds)) = self.waiting.take() {
+            self.write(waiting, end.max(seconds + 0.02))?;
+        }
+        self.bytes.push(TRAILER);
+        Ok((self.bytes, self.frames))
+    }
+}
+
+/// Signature and logical screen descriptor without a global palette (GIF89a, sections 17 and 18).
+const HEADER_BYTES: usize = 13;
+const TRAILER: u8 = 0x3b;
+/// A change of this many steps in a component is not seen, and is mostly noise.
+const NOT_SEEN: u8 = 6;
+/// 1 is best and slow, 30 fast and poor.
+const QUANTISER_SPEED: i32 = 10;
