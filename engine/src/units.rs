@@ -272,7 +272,6 @@ pub(crate) struct Timestamp(i64);
 
 impl Timestamp {
     pub(crate) const ZERO: Self = Self(0);
-    pub(crate) const MAX: Self = Self(i64::MAX);
 
     pub(crate) const fn from_micros(microseconds: i64) -> Self {
         Self(microseconds)

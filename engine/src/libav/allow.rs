@@ -2,8 +2,17 @@
 
 use crate::media::Container;
 
+/// How many pictures a picture file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pictures {
+    /// The first alone.
+    One,
+    /// All of an animation; what is no picture file is always opened so.
+    All,
+}
+
 /// libav's demuxer for a container that was recognised by its first bytes. Nothing else is ever tried.
-pub(super) const fn demuxer(container: Container) -> &'static str {
+pub(super) const fn demuxer(container: Container, pictures: Pictures) -> &'static str {
     match container {
         Container::Mp4 => "mov",
         Container::Matroska => "matroska",
@@ -17,6 +26,7 @@ pub(super) const fn demuxer(container: Container) -> &'static str {
         Container::Wav => "wav",
         Container::Flac => "flac",
         Container::Gif => "gif",
+        Container::Png if matches!(pictures, Pictures::One) => "png_pipe",
         Container::Png => "apng",
         Container::Jpeg => "jpeg_pipe",
         Container::Webp => "webp_pipe",
@@ -135,7 +145,9 @@ mod tests {
             Container::Jpeg,
             Container::Webp,
         ] {
-            assert!(DEMUXERS.contains(&demuxer(container)), "{container}");
+            for pictures in [Pictures::One, Pictures::All] {
+                assert!(DEMUXERS.contains(&demuxer(container, pictures)), "{container}");
+            }
         }
     }
 

@@ -119,12 +119,6 @@ impl Decoder {
             Err(fault) => Err(fault),
         }
     }
-
-    /// Forgets everything after a seek.
-    pub(crate) fn flush(&mut self) {
-        // SAFETY: the context is open and ours.
-        unsafe { sys::avcodec_flush_buffers(self.context) };
-    }
 }
 
 impl Drop for Decoder {

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use ffmpeg_next::ffi as sys;
 
 use super::options::Options;
-use super::packet::known;
 use super::{Answer, Fault, Frame, Packet, c_string};
 use crate::error::Error;
 use crate::fit::Preset;
@@ -51,7 +50,6 @@ pub(crate) enum PictureCodec {
 pub(crate) struct Encoded {
     pub(crate) data: Bytes,
     pub(crate) pts: i64,
-    pub(crate) dts: i64,
     pub(crate) key: bool,
 }
 
@@ -195,12 +193,6 @@ impl Encoder {
         usize::try_from(unsafe { (*self.context).frame_size }).unwrap_or(0).max(1)
     }
 
-    /// Samples that the encoder puts before the first real one.
-    pub(crate) fn priming(&self) -> u32 {
-        // SAFETY: the context is open and ours.
-        u32::try_from(unsafe { (*self.context).initial_padding }).unwrap_or(0)
-    }
-
     /// The codec's global header.
     pub(crate) fn header(&self) -> Bytes {
         // SAFETY: the context is open; extradata points to extradata_size readable bytes or is null.
@@ -236,12 +228,7 @@ impl Encoder {
         match Fault::check(unsafe { sys::avcodec_receive_packet(self.context, self.packet.as_ptr()) }) {
             Ok(_) => {
                 let pts = self.packet.raw_pts().unwrap_or(0);
-                let encoded = Encoded {
-                    data: self.packet.to_bytes(),
-                    pts,
-                    dts: self.packet.raw_dts().and_then(known).unwrap_or(pts),
-                    key: self.packet.is_key(),
-                };
+                let encoded = Encoded { data: self.packet.to_bytes(), pts, key: self.packet.is_key() };
                 self.packet.clear();
                 Ok(Answer::Item(encoded))
             }

@@ -246,16 +246,6 @@ impl Frame {
         Dimensions::new(u32::try_from(width).unwrap_or(0), u32::try_from(height).unwrap_or(0))
     }
 
-    /// Width to height of one pixel.
-    pub(crate) fn pixel_aspect(&self) -> Option<(u32, u32)> {
-        // SAFETY: the frame is valid.
-        let aspect = unsafe { (*self.0).sample_aspect_ratio };
-        match (u32::try_from(aspect.num), u32::try_from(aspect.den)) {
-            (Ok(width), Ok(height)) if width > 0 && height > 0 => Some((width, height)),
-            _ => None,
-        }
-    }
-
     /// What a picture graph depends on. C enums are read as numbers.
     pub(crate) fn picture_shape(&self) -> PictureShape {
         // SAFETY: the frame is valid; each enum field is as large as an int.

@@ -183,6 +183,7 @@ impl Graph {
     }
 
     /// Gives a frame, or the end with `None`.
+    #[allow(clippy::needless_pass_by_value, reason = "the graph takes over what the frame refers to")]
     pub(crate) fn send(&mut self, frame: Option<Frame>) -> Result<(), Fault> {
         let pointer = frame.as_ref().map_or(ptr::null_mut(), Frame::as_ptr);
         // SAFETY: source and frame are valid; without KEEP_REF the graph takes the frame's references and
@@ -251,7 +252,7 @@ fn picture_chain(shape: &PictureShape, path: &PicturePath) -> String {
         match path.pixels {
             PixelTarget::Video => {}
             PixelTarget::Jpeg => {
-                chain.push_str("scale=in_color_matrix=bt709:out_color_matrix=bt601:out_range=pc,")
+                chain.push_str("scale=in_color_matrix=bt709:out_color_matrix=bt601:out_range=pc,");
             }
             PixelTarget::Rgba => chain.push_str("scale=in_color_matrix=bt709,"),
         }

@@ -12,7 +12,7 @@ use ffmpeg_next::ffi as sys;
 use super::io::{Io, interrupted};
 use super::options::Options;
 use super::stream::{IndexEntry, StreamFacts};
-use super::{Answer, Fault, Packet, allow, c_string, init};
+use super::{Answer, Fault, Packet, Pictures, allow, c_string, init};
 use crate::error::Error;
 use crate::limits::{LimitKind, Limits};
 use crate::media::Container;
@@ -27,6 +27,7 @@ pub(crate) struct Input {
     /// Freed after the context that reads through it.
     io: Io,
     container: Container,
+    pictures: Pictures,
     control: Arc<Control>,
     /// Read errors in a row, to end a demuxer that never recovers.
     faults: u32,
@@ -46,11 +47,12 @@ impl Input {
     pub(crate) fn open(
         reader: Reader,
         container: Container,
+        pictures: Pictures,
         limits: &Limits,
         control: &Arc<Control>,
     ) -> Result<Self, Error> {
         init();
-        let name = c_string(allow::demuxer(container));
+        let name = c_string(allow::demuxer(container, pictures));
         // SAFETY: the name lives through the call; the answer is a static object or null.
         let demuxer = unsafe { sys::av_find_input_format(name.as_ptr()) };
         if demuxer.is_null() {
@@ -86,7 +88,15 @@ impl Input {
         if let Err(fault) = Fault::check(code) {
             return Err(open_error(fault, &mut io, container, control));
         }
-        let input = Self { context, io, container, control: control.clone(), faults: 0, looked_ahead: false };
+        let input = Self {
+            context,
+            io,
+            container,
+            pictures,
+            control: control.clone(),
+            faults: 0,
+            looked_ahead: false,
+        };
         options.all_taken(container.name())?;
         let streams = u64::try_from(input.stream_count()).unwrap_or(u64::MAX);
         if streams > u64::from(limits.streams) {
@@ -123,7 +133,7 @@ impl Input {
         reader
             .rewind()
             .map_err(|cause| Error::Io { what: "cannot go to the input's beginning".into(), cause })?;
-        let mut input = Self::open(reader, self.container, limits, &self.control)?;
+        let mut input = Self::open(reader, self.container, self.pictures, limits, &self.control)?;
         if self.looked_ahead {
             input.look_ahead()?;
         }
@@ -146,11 +156,6 @@ impl Input {
     /// What was opened.
     pub(crate) const fn container(&self) -> Container {
         self.container
-    }
-
-    /// Size of the input, where it can be told.
-    pub(crate) fn size(&mut self) -> Option<u64> {
-        self.io.size()
     }
 
     /// The number of streams.

@@ -70,11 +70,6 @@ impl Io {
         self.state.failure.take()
     }
 
-    /// The input's size, where the reader can tell.
-    pub(super) fn size(&mut self) -> Option<u64> {
-        self.state.reader.as_mut()?.size().ok().map(crate::units::ByteSize::get)
-    }
-
     /// Takes the reader out; what libav reads from now on is the end.
     pub(super) fn take_reader(&mut self) -> Option<Reader> {
         self.state.reader.take()

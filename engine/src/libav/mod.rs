@@ -29,6 +29,7 @@ use std::sync::Once;
 
 use ffmpeg_next::ffi as sys;
 
+pub(crate) use allow::Pictures;
 pub(crate) use decoder::{Care, Decoder};
 pub(crate) use encoder::{Encoded, Encoder, PictureCodec, SoundSpec, VideoSpec};
 pub use facts::{BuildFacts, build_facts};

@@ -83,7 +83,6 @@ pub(crate) struct StreamFacts {
     pub(crate) dynamic_range: DynamicRange,
     pub(crate) interlaced: bool,
     pub(crate) average_rate: Option<FrameRate>,
-    pub(crate) real_rate: Option<FrameRate>,
     pub(crate) bit_rate: Option<BitRate>,
     pub(crate) channels: u32,
     pub(crate) sample_rate: u32,
@@ -153,7 +152,6 @@ impl StreamFacts {
                 // Progressive is 1, unknown 0, the four interlaced orders 2 to 5.
                 interlaced: (2..=5).contains(&field_order),
                 average_rate: rate((*stream).avg_frame_rate),
-                real_rate: rate((*stream).r_frame_rate),
                 bit_rate: u64::try_from((*parameters).bit_rate).ok().filter(|r| *r > 0).map(BitRate::new),
                 channels: u32::try_from((*parameters).ch_layout.nb_channels).unwrap_or(0),
                 sample_rate: u32::try_from((*parameters).sample_rate).unwrap_or(0),

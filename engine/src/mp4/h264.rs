@@ -6,7 +6,9 @@ use crate::error::Error;
 
 mod sps;
 
-pub(crate) use sps::{ColorDescription, Sps, Timing};
+pub(crate) use sps::Sps;
+#[cfg(test)]
+pub(crate) use sps::{ColorDescription, Timing};
 
 /// A set of unit types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +39,6 @@ impl UnitSet {
     }
 }
 
-/// A slice of a picture where decoding can begin.
-pub(crate) const IDR_SLICE: u8 = 5;
 /// Supplemental enhancement information: captions, time codes, the encoder's name.
 pub(crate) const SEI: u8 = 6;
 /// Sequence parameter set.
@@ -121,14 +121,6 @@ pub(crate) fn nal_lengths_are_sound(sample: &[u8], length_size: usize) -> bool {
                 unit.first().is_some_and(|header| header & 0x80 == 0 && (1..=23).contains(&(header & 0x1f)))
             })
         })
-}
-
-/// Whether a sample's first slice belongs to a picture where decoding can begin (IDR).
-pub(crate) fn starts_idr(sample: &[u8], length_size: usize) -> bool {
-    prefixed_units(sample, length_size)
-        .filter_map(|unit| unit.ok().and_then(unit_type))
-        .find(|unit_type| (1..=IDR_SLICE).contains(unit_type))
-        == Some(IDR_SLICE)
 }
 
 /// Turns an access unit of an Annex B stream into a sample with lengths of 4 bytes, without the units in

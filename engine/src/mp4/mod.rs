@@ -10,11 +10,6 @@
 //! - **[`size`] and [`write`] agree to the byte**, since both render the same index.
 //! - **[`overhead_bound`] is never below the real overhead** of a movie that matches its plan.
 //! - **No input panics**, loops for long or makes this room allocate more than a small multiple of its size.
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "the probe and the pipeline that call this room are not wired yet"
-)]
 
 mod bits;
 mod boxes;

@@ -85,16 +85,6 @@ pub(crate) fn frame_delays(container: Container, bytes: &[u8]) -> Result<Vec<Dur
     Ok(delays)
 }
 
-/// [`frame_delays`] of a GIF.
-pub(crate) fn gif_delays(bytes: &[u8]) -> Result<Vec<Duration>, Error> {
-    frame_delays(Container::Gif, bytes)
-}
-
-/// [`frame_delays`] of an animated PNG.
-pub(crate) fn apng_delays(bytes: &[u8]) -> Result<Vec<Duration>, Error> {
-    frame_delays(Container::Png, bytes)
-}
-
 /// One pass over a file's structure.
 struct Walk<'a> {
     /// All but `has_metadata`.

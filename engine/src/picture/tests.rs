@@ -150,13 +150,13 @@ fn exif_data_that_lies_is_ignored() {
 #[test]
 fn delays_follow_the_browsers_rule() {
     assert_eq!(
-        gif_delays(&build::gif(&[0, 1, 2, 10, 65535], false)).unwrap(),
+        frame_delays(Container::Gif, &build::gif(&[0, 1, 2, 10, 65535], false)).unwrap(),
         millis(&[100, 100, 20, 100, 655_350])
     );
     let apng = build::png(&[(0, 0), (1, 100), (1, 0), (2, 0), (1, 30), (11, 1000)], false);
     let mut expected = millis(&[100, 100, 100, 20, 0, 11]);
     expected[4] = Duration::from_secs(1) / 30;
-    assert_eq!(apng_delays(&apng).unwrap(), expected);
+    assert_eq!(frame_delays(Container::Png, &apng).unwrap(), expected);
     assert_eq!(frame_delays(Container::Webp, &build::webp_animation(false)).unwrap(), millis(&[40, 100, 11]));
     for (container, bytes) in
         [(Container::Png, build::png(&[], false)), (Container::Webp, build::webp(false))]
@@ -173,7 +173,7 @@ fn a_gif_delay_belongs_to_the_next_image_alone() {
     bytes.extend(build::gif_image(8, 6));
     bytes.extend(build::gif_image(8, 6));
     bytes.push(0x3B);
-    assert_eq!(gif_delays(&bytes).unwrap(), millis(&[70, 100]));
+    assert_eq!(frame_delays(Container::Gif, &bytes).unwrap(), millis(&[70, 100]));
     assert!(!facts(Container::Gif, &bytes).unwrap().alpha);
 }
 
@@ -325,9 +325,9 @@ fn a_webp_animation_ends_before_the_first_frame_that_makes_no_sense() {
 #[test]
 fn too_many_frames_are_refused() {
     let limit = usize::try_from(MAX_FRAMES).unwrap();
-    assert_eq!(gif_delays(&build::gif(&vec![5; limit], false)).unwrap().len(), limit);
+    assert_eq!(frame_delays(Container::Gif, &build::gif(&vec![5; limit], false)).unwrap().len(), limit);
     let gif = build::gif(&vec![5; limit + 1], false);
-    assert_eq!(gif_delays(&gif).unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(frame_delays(Container::Gif, &gif).unwrap_err().kind(), ErrorKind::TooLarge);
     let mut chunks = vec![build::vp8x(2, 2, 2)];
     chunks.resize(limit + 2, build::anmf(0, 0, (2, 2), 40, 0, &[build::vp8(2, 2)]));
     assert_eq!(webp_frames(&build::riff(&chunks)).unwrap_err().kind(), ErrorKind::TooLarge);

@@ -259,6 +259,6 @@ impl AudioCopy {
             bit_rate: bytes.over(duration),
         };
         let track = Track { format, timescale, samples: self.samples };
-        Ok(SoundTrack { track, bytes, duration, damaged: 0 })
+        Ok(SoundTrack { track, damaged: 0 })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Error;
-use crate::libav::{Input, StreamFacts, StreamKind};
+use crate::libav::{Input, Pictures, StreamFacts, StreamKind};
 use crate::limits::{LimitKind, Limits};
 use crate::media::{
     AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout,
@@ -71,19 +71,20 @@ pub(crate) fn open(source: Source, limits: &Limits, control: &Arc<Control>) -> R
         Container::Gif | Container::Png | Container::Jpeg | Container::Webp => {
             open_picture(reader, container, bytes, limits, control).map(Opened::Picture)
         }
-        _ => open_tracks(reader, container, bytes, limits, control)
+        _ => open_tracks(reader, container, Pictures::All, bytes, limits, control)
             .map(|tracks| Opened::Tracks(Box::new(tracks))),
     }
 }
 
-/// Opens an animated picture that libav can demux.
-pub(crate) fn open_animation(
+/// Opens a picture file that libav can demux.
+pub(crate) fn open_pictures(
     file: &PictureFile,
+    pictures: Pictures,
     limits: &Limits,
     control: &Arc<Control>,
 ) -> Result<Tracks, Error> {
     let reader = Source::bytes(file.bytes.clone()).open(control)?;
-    open_tracks(reader, file.container, ByteSize::of(&file.bytes), limits, control)
+    open_tracks(reader, file.container, pictures, ByteSize::of(&file.bytes), limits, control)
 }
 
 fn open_picture(
@@ -111,6 +112,7 @@ fn open_picture(
 fn open_tracks(
     mut reader: Reader,
     container: Container,
+    pictures: Pictures,
     bytes: ByteSize,
     limits: &Limits,
     control: &Arc<Control>,
@@ -132,7 +134,7 @@ fn open_tracks(
     } else {
         None
     };
-    let mut input = Input::open(reader, container, limits, control)?;
+    let mut input = Input::open(reader, container, pictures, limits, control)?;
     let mut streams = input.streams();
     if !told_up_front(container, &streams) {
         input.look_ahead()?;

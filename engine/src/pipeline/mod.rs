@@ -30,6 +30,7 @@ use std::time::Instant;
 
 use crate::error::Error;
 use crate::fit::{Fit, Wanted};
+use crate::libav::Pictures;
 use crate::media::Container;
 use crate::pipeline::finish::Job;
 use crate::pipeline::inspect::Opened;
@@ -68,15 +69,16 @@ pub(crate) fn run(source: Source, fit: &Fit, context: &JobContext) -> Result<Fit
             if !file.facts.animated {
                 return still::run(&file, job);
             }
-            if fit.wanted == Wanted::Gif && file.container == Container::Gif {
-                if let Some(bytes) = gif::keep(&file, fit)? {
-                    return gif::finish_kept(&file, bytes, job);
-                }
+            if fit.wanted == Wanted::Gif
+                && file.container == Container::Gif
+                && let Some(bytes) = gif::keep(&file, fit)?
+            {
+                return gif::finish_kept(&file, bytes, job);
             }
             if file.container == Container::Webp {
                 return webp::run(&file, job);
             }
-            let tracks = inspect::open_animation(&file, &fit.limits, &context.control)?;
+            let tracks = inspect::open_pictures(&file, Pictures::All, &fit.limits, &context.control)?;
             tracks::run(tracks, job)
         }
     }

@@ -17,8 +17,6 @@ use crate::units::{BitRate, ByteSize, Timestamp};
 #[derive(Debug)]
 pub(crate) struct SoundTrack {
     pub(crate) track: Track<AudioFormat>,
-    pub(crate) bytes: ByteSize,
-    pub(crate) duration: Duration,
     pub(crate) damaged: u64,
 }
 
@@ -248,7 +246,7 @@ impl Mixer {
             bit_rate: if duration.is_zero() { BitRate::new(0) } else { bytes.over(duration) },
         };
         let track = Track { format, timescale: self.path.sample_rate, samples: self.samples };
-        Ok(Some(SoundTrack { track, bytes, duration, damaged }))
+        Ok(Some(SoundTrack { track, damaged }))
     }
 }
 

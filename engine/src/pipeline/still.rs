@@ -4,12 +4,12 @@ use bytes::Bytes;
 
 use crate::error::Error;
 use crate::fit::Verify;
-use crate::libav::{Answer, Care, Encoder, Frame, Graph, PictureCodec, PicturePath, PixelTarget};
+use crate::libav::{Answer, Care, Encoder, Frame, Graph, PictureCodec, PicturePath, Pictures, PixelTarget};
 use crate::media::{Container, Orientation};
 use crate::picture;
 use crate::pipeline::decode::Decoding;
 use crate::pipeline::finish::Job;
-use crate::pipeline::inspect::{PictureFile, open_animation};
+use crate::pipeline::inspect::{PictureFile, open_pictures};
 use crate::pipeline::webp;
 use crate::planner::still::{Attempt, attempts};
 use crate::progress::Stage;
@@ -141,7 +141,7 @@ fn decode(file: &PictureFile, job: &Job<'_>) -> Result<(Frame, u64), Error> {
 /// Decodes the first picture of a file that libav can open as it is.
 pub(crate) fn decode_first(file: &PictureFile, job: &Job<'_>) -> Result<(Frame, u64), Error> {
     let limits = &job.fit.limits;
-    let mut tracks = open_animation(file, limits, &job.context.control)?;
+    let mut tracks = open_pictures(file, Pictures::One, limits, &job.context.control)?;
     let stream = tracks.video.clone().ok_or_else(|| Error::corrupt("the picture cannot be decoded"))?;
     let mut decoding = Decoding::new(&mut tracks.input, &stream, Care::Lenient, limits)?;
     let frame = decoding.next()?.ok_or_else(|| {

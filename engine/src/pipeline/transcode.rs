@@ -31,10 +31,10 @@ pub(crate) fn run(
     if measured.tracks.video.is_none() {
         return sound_alone(measured, job);
     }
-    if video == Treatment::Copy {
-        if let Some(Movie { video: Some(track), .. }) = keep(&mut measured, &job, video, Treatment::Absent)? {
-            return beside_kept_video(measured, track, job);
-        }
+    if video == Treatment::Copy
+        && let Some(Movie { video: Some(track), .. }) = keep(&mut measured, &job, video, Treatment::Absent)?
+    {
+        return beside_kept_video(measured, track, job);
     }
     pictures_and_sound(measured, audio, job)
 }
@@ -153,6 +153,7 @@ pub(crate) fn plan_video(
         bytes_by_second: source.bytes_by_second.clone(),
         bits_per_pixel: source.picture.bits_per_pixel,
         preset: job.fit.preset,
+        limit: job.fit.limit,
         source_ceiling: source.ceiling,
     };
     Ok((plan, division.sound))

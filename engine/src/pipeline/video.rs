@@ -31,6 +31,7 @@ pub(crate) struct VideoPlan {
     pub(crate) bytes_by_second: Vec<u64>,
     pub(crate) bits_per_pixel: Option<f64>,
     pub(crate) preset: Preset,
+    pub(crate) limit: ByteSize,
     /// The source's own size caps the result, not the limit alone.
     pub(crate) source_ceiling: ByteSize,
 }
@@ -104,7 +105,8 @@ fn encode_rung(
     if ceiling == ByteSize::ZERO {
         return Ok(None);
     }
-    let mut search = Search::new(ceiling, plan.source_ceiling < budget);
+    let mut search =
+        if plan.source_ceiling < budget { Search::modest(ceiling) } else { Search::new(ceiling, plan.limit) };
     let pacing = plan.pacing(rung);
     let frames = plan.result_frames(rung);
     let mut crf = search.first(&FirstGuess {
@@ -128,7 +130,7 @@ fn encode_rung(
             Round::Restart { crf: next, frames } => {
                 tracing::debug!(crf, next, frames, "the round was far off and begins again");
                 tally.redone += frames;
-                search.restarted();
+                search.restarted(&steering);
                 crf = next;
             }
             Round::Whole { packets, header, damaged, not_tone_mapped } => {

@@ -57,16 +57,17 @@ impl Ladder {
         let mut rungs: Vec<Rung> = Vec::new();
         for short in short_sides {
             let dimensions = scaled(display, short);
-            let too_high = source.max_height.is_some_and(|height| dimensions.height > height.max(LEAST_SIDE));
-            if too_high || macroblocks(dimensions) > LEVEL_FRAME {
-                continue;
+            if source.max_height.is_none_or(|height| dimensions.height <= height.max(LEAST_SIDE)) {
+                push(&mut rungs, source, dimensions);
             }
-            push(&mut rungs, source, dimensions);
         }
         if rungs.is_empty() {
             // The height that was asked for is between or below the usual sizes, or the shape is extreme.
             let height = source.max_height.unwrap_or(LEAST_SIDE * 8).max(LEAST_SIDE);
             push(&mut rungs, source, with_height(display, height.min(display.height)));
+        }
+        if rungs.is_empty() {
+            push(&mut rungs, source, scaled(display, LEAST_SIDE));
         } else if let Some(height) = source.max_height.filter(|height| *height < display.height) {
             // The height itself is the best rung that the request allows.
             let mut exact = Vec::new();
@@ -125,7 +126,11 @@ fn good_rate(rung: &Rung) -> f64 {
     bits * pixels * 30.0 * (rung.frame_rate.as_f64() / 30.0).powf(0.6)
 }
 
+/// Adds the rate classes of one size that are within the level.
 fn push(rungs: &mut Vec<Rung>, source: &PictureSource, dimensions: Dimensions) {
+    if macroblocks(dimensions) > LEVEL_FRAME {
+        return;
+    }
     let mut last = None;
     for (class, from) in RATE_CLASSES.into_iter().zip(CLASS_FROM) {
         if dimensions.short_side() > from {

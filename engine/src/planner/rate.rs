@@ -20,8 +20,10 @@ const SLOPES: std::ops::RangeInclusive<f64> = 0.10..=0.75;
 const USUAL_BITS_AT_23: f64 = 0.085;
 /// The part of the ceiling that is aimed at: what steering misses by, on average.
 const AIM: f64 = 0.986;
-/// A result with at least this share of the ceiling is good enough. The file as a whole then has 96 %.
-const GOOD: f64 = 0.968;
+/// A file with at least this share of the limit is full enough.
+const FULL: f64 = 0.962;
+/// Packets of a round's beginning that are compared with another round's, to learn the slope.
+const PREFIX: usize = 96;
 /// Rounds that are encoded to the end, at most, before the best one so far has to do.
 const ROUNDS: usize = 5;
 /// Rounds that may be stopped early, at most.
@@ -102,17 +104,30 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     ceiling: f64,
-    /// Whether anything below the ceiling is fine, since the ceiling is not the person's limit.
-    modest: bool,
+    /// Fewer bytes than this are encoded again.
+    enough: f64,
     slope: f64,
+    /// CRF and bytes of the first packets of each round, as far as its CRF was constant.
+    prefixes: Vec<(f64, Vec<f64>)>,
     rounds: Vec<Round>,
     restarts: u32,
 }
 
 impl Search {
-    /// A search for at most `ceiling` bytes. `modest` accepts much less: the ceiling is the source's own size.
-    pub(crate) fn new(ceiling: ByteSize, modest: bool) -> Self {
-        Self { ceiling: ceiling.as_f64(), modest, slope: USUAL_SLOPE, rounds: Vec::new(), restarts: 0 }
+    /// A search for at most `ceiling` bytes of a file that may have `limit` bytes in all.
+    pub(crate) fn new(ceiling: ByteSize, limit: ByteSize) -> Self {
+        let enough = (ceiling.as_f64() - limit.as_f64() * (1.0 - FULL)).max(ceiling.as_f64() * 0.9);
+        Self::with_enough(ceiling.as_f64(), enough)
+    }
+
+    /// A search that accepts much less than `ceiling`, which is the source's own size and not a person's limit.
+    pub(crate) fn modest(ceiling: ByteSize) -> Self {
+        Self::with_enough(ceiling.as_f64(), ceiling.as_f64() * 0.6)
+    }
+
+    fn with_enough(ceiling: f64, enough: f64) -> Self {
+        let slope = USUAL_SLOPE;
+        Self { ceiling, enough, slope, prefixes: Vec::new(), rounds: Vec::new(), restarts: 0 }
     }
 
     /// The CRF of the first round.
@@ -136,22 +151,44 @@ impl Search {
             at_base: 0.0,
             weighted_crf: 0.0,
             sizes: Vec::new(),
+            prefix: Vec::new(),
             since_change: 0,
         }
     }
 
-    /// Counts a round that was stopped early.
-    pub(crate) fn restarted(&mut self) {
+    /// Counts a round that was stopped early, and learns from it.
+    pub(crate) fn restarted(&mut self, round: &Steering) {
         self.restarts += 1;
+        self.learn_from(round);
+    }
+
+    /// The same pictures at two CRFs tell the slope.
+    fn learn_from(&mut self, round: &Steering) {
+        let own = (round.base, round.prefix.clone());
+        let slope = self
+            .prefixes
+            .iter()
+            .filter(|(crf, _)| (crf - own.0).abs() > 0.4)
+            .filter_map(|(crf, bytes)| {
+                let count = bytes.len().min(own.1.len());
+                let (theirs, ours) = (bytes.get(count.checked_sub(1)?)?, own.1.get(count - 1)?);
+                (count >= 12).then(|| (count, (theirs / ours).log2() / (own.0 - crf)))
+            })
+            .max_by_key(|(count, _)| *count)
+            .map(|(_, slope)| slope);
+        if let Some(slope) = slope.filter(|slope| slope.is_finite()) {
+            self.slope = slope.clamp(*SLOPES.start(), *SLOPES.end());
+        }
+        self.prefixes.push(own);
     }
 
     /// Judges a finished round.
     pub(crate) fn judge(&mut self, round: &Steering) -> Verdict {
         let bytes = round.bytes.max(1.0);
         self.rounds.push(Round { crf: round.mean_crf(), bytes });
-        let good = if self.modest { 0.5 } else { GOOD };
+        self.learn_from(round);
         let transparent = round.crf <= TRANSPARENT_CRF + 0.05;
-        if bytes <= self.ceiling && (bytes >= self.ceiling * good || transparent) {
+        if bytes <= self.ceiling && (bytes >= self.enough || transparent) {
             return Verdict::Done;
         }
         let fits = self.rounds.iter().any(|round| round.bytes <= self.ceiling);
@@ -228,11 +265,15 @@ pub(crate) struct Steering {
     weighted_crf: f64,
     /// Each packet's bytes as they would have been at the base CRF.
     sizes: Vec<f64>,
+    /// Bytes after each of the first packets, as long as the CRF is the base.
+    prefix: Vec<f64>,
     since_change: u32,
 }
 
 /// Packets between two changes of CRF.
 const PATIENCE: u32 = 6;
+/// Packets before the first look.
+const FIRST_LOOK: usize = 24;
 /// How far the CRF may leave the base, in the middle and near the end of a round.
 const BAND: f64 = 2.5;
 const LATE_BAND: f64 = 4.0;
@@ -242,8 +283,8 @@ const STRIDE: f64 = 0.6;
 const RESTART_ABOVE: f64 = 2.2;
 
 impl Steering {
-    /// The CRF in force.
-    pub(crate) const fn crf(&self) -> f64 {
+    #[cfg(test)]
+    const fn crf(&self) -> f64 {
         self.crf
     }
 
@@ -256,9 +297,12 @@ impl Steering {
         self.at_base += normal;
         self.weighted_crf += normal * self.crf;
         self.sizes.push(normal);
+        if self.prefix.len() + 1 == self.frames && self.prefix.len() < PREFIX && self.crf == self.base {
+            self.prefix.push(self.bytes);
+        }
         self.since_change += 1;
         let done = self.profile.share(self.frames);
-        let enough = self.frames >= 12 && done >= 0.03;
+        let enough = self.frames >= FIRST_LOOK && done >= 0.03;
         if !enough || self.since_change < PATIENCE || self.frames >= self.profile.frames() {
             return Advice::Keep;
         }
@@ -266,7 +310,7 @@ impl Steering {
         let whole = (self.at_base + self.aim * self.trust) / (done + self.trust);
         let off = (whole / self.aim).log2() / self.slope;
         let seen = (self.at_base / done / self.aim).log2() / self.slope;
-        let early = self.frames >= 24 && (0.05..0.55).contains(&done);
+        let early = (0.05..0.55).contains(&done);
         if self.may_restart && early && seen.abs() > RESTART_ABOVE && off.abs() > RESTART_ABOVE * 0.6 {
             let crf = (self.base + seen).clamp(TRANSPARENT_CRF, WORST_CRF);
             // At either end of the range the same round would come again.
@@ -298,8 +342,8 @@ impl Steering {
         &self.sizes
     }
 
-    /// The bytes so far.
-    pub(crate) fn bytes(&self) -> ByteSize {
+    #[cfg(test)]
+    fn bytes(&self) -> ByteSize {
         ByteSize::from_f64(self.bytes)
     }
 }
@@ -318,7 +362,7 @@ mod tests {
     }
 
     impl Content {
-        fn encode(&self, mut steering: Steering) -> Result<Steering, f64> {
+        fn encode(&self, mut steering: Steering) -> Result<Steering, Box<(Steering, f64)>> {
             let mut crf = steering.crf();
             for weight in &self.weights {
                 let bytes = weight * (self.slope * (self.base - crf)).exp2();
@@ -326,22 +370,22 @@ mod tests {
                 match steering.packet(bytes as usize) {
                     Advice::Keep => {}
                     Advice::Change { crf: next } => crf = next,
-                    Advice::Restart { crf } => return Err(crf),
+                    Advice::Restart { crf } => return Err(Box::new((steering, crf))),
                 }
             }
             Ok(steering)
         }
 
         fn search(&self, ceiling: f64, first: f64) -> (Option<f64>, u32) {
-            let mut search = Search::new(ByteSize::from_f64(ceiling), false);
+            let mut search = Search::new(ByteSize::from_f64(ceiling), ByteSize::from_f64(ceiling));
             let mut crf = first;
             let mut best: Option<f64> = None;
             for rounds in 1..40 {
                 let profile = Profile::new(self.weights.iter().map(|_| 1.0));
                 match self.encode(search.steer(crf, profile, false)) {
-                    Err(next) => {
-                        search.restarted();
-                        crf = next;
+                    Err(stopped) => {
+                        search.restarted(&stopped.0);
+                        crf = stopped.1;
                     }
                     Ok(steering) => {
                         let bytes = steering.bytes().as_f64();
@@ -365,7 +409,7 @@ mod tests {
         let content = Content { weights: vec![1000.0; 600], base: 25.0, slope: 0.22 };
         let (best, rounds) = content.search(600_000.0, 25.5);
         assert_eq!(rounds, 1);
-        assert!((0.968..=1.0).contains(&(best.unwrap() / 600_000.0)), "{best:?}");
+        assert!((0.96..=1.0).contains(&(best.unwrap() / 600_000.0)), "{best:?}");
     }
 
     #[test]
@@ -373,13 +417,13 @@ mod tests {
         let content = Content { weights: vec![1000.0; 600], base: 25.0, slope: 0.22 };
         let (best, rounds) = content.search(600_000.0, 40.0);
         assert!(rounds <= 3, "{rounds}");
-        assert!(best.unwrap() >= 580_800.0, "{best:?}");
+        assert!(best.unwrap() >= 577_000.0, "{best:?}");
     }
 
     #[test]
     fn an_easy_source_stops_at_the_transparent_crf() {
         let content = Content { weights: vec![10.0; 600], base: 25.0, slope: 0.22 };
-        let mut search = Search::new(ByteSize::new(10_000_000), false);
+        let mut search = Search::new(ByteSize::new(10_000_000), ByteSize::new(10_000_000));
         let steering =
             content.encode(search.steer(TRANSPARENT_CRF, Profile::new(vec![1.0; 600]), false)).unwrap();
         assert_eq!(search.judge(&steering), Verdict::Done);
