@@ -163,7 +163,8 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     /// Wall time of the whole job, without its time in the queue.
     pub wall: Duration,
-    /// Processor time of the thread that ran the job and its encoder, best effort; zero where it is not known.
+    /// Processor time of the whole process while the job ran: the job's own when no other ran beside it. Zero
+    /// where the system does not tell.
     pub cpu: Duration,
     /// Wall time by stage.
     pub stages: StageTimes,

@@ -33,7 +33,7 @@ fn a_missing_input_is_unusable() {
 fn a_folder_is_no_input() {
     let place = Place::new();
     fs::create_dir(place.path("folder.mp4")).unwrap();
-    place.run(["fit", "folder.mp4"]).fails(3, "directory");
+    place.run(["fit", "folder.mp4"]).fails(3, "folder");
     assert_eq!(place.names(), ["folder.mp4"]);
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ffmpeg_next::error::EACCES;
 use ffmpeg_next::ffi as sys;
 
-use super::io::{Io, interrupted};
+use super::io::{Io, Medium, interrupted};
 use super::options::Options;
 use super::stream::{IndexEntry, StreamFacts};
 use super::{Answer, Fault, Packet, Pictures, allow, c_string, init};
@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::limits::{LimitKind, Limits};
 use crate::media::Container;
 use crate::progress::Control;
-use crate::source::Reader;
 use crate::units::{ByteSize, Timestamp};
 
 /// An open demuxer. Dropping it closes everything.
@@ -45,7 +44,7 @@ impl Input {
     /// `Unsupported` when this build lacks the demuxer, `Corrupt` when the demuxer refuses the bytes,
     /// `TooLarge` for too many streams, `Io` when the reader fails, and the stop reasons.
     pub(crate) fn open(
-        reader: Reader,
+        reader: Box<dyn Medium>,
         container: Container,
         pictures: Pictures,
         limits: &Limits,

@@ -1,4 +1,4 @@
-//! The only way that bytes reach libav: a [`Reader`] behind an `AVIOContext`.
+//! The only way that bytes reach libav: a [`Medium`] behind an `AVIOContext`.
 
 use std::ffi::{c_int, c_void};
 use std::io::{Read, Seek, SeekFrom};
@@ -11,7 +11,13 @@ use ffmpeg_next::ffi as sys;
 
 use super::Fault;
 use crate::progress::Control;
-use crate::source::Reader;
+use crate::units::ByteSize;
+
+/// Bytes that can be read at any place.
+pub(crate) trait Medium: Read + Seek + Send + std::fmt::Debug {
+    /// The whole length. May wait for it.
+    fn size(&mut self) -> std::io::Result<ByteSize>;
+}
 
 /// A custom I/O context and the reader behind it.
 #[derive(Debug)]
@@ -24,14 +30,14 @@ pub(super) struct Io {
 #[derive(Debug)]
 struct State {
     /// `None` once it was taken out to be opened anew.
-    reader: Option<Reader>,
+    reader: Option<Box<dyn Medium>>,
     control: Arc<Control>,
     /// The first failure of the reader that is neither the end nor a stop.
     failure: Option<std::io::Error>,
 }
 
 impl Io {
-    pub(super) fn new(reader: Reader, control: Arc<Control>) -> Result<Self, Fault> {
+    pub(super) fn new(reader: Box<dyn Medium>, control: Arc<Control>) -> Result<Self, Fault> {
         let mut state = Box::new(State { reader: Some(reader), control, failure: None });
         // SAFETY: a plain allocation; checked for null.
         let buffer = unsafe { sys::av_malloc(BUFFER) };
@@ -71,7 +77,7 @@ impl Io {
     }
 
     /// Takes the reader out; what libav reads from now on is the end.
-    pub(super) fn take_reader(&mut self) -> Option<Reader> {
+    pub(super) fn take_reader(&mut self) -> Option<Box<dyn Medium>> {
         self.state.reader.take()
     }
 

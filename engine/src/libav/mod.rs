@@ -37,6 +37,7 @@ pub(crate) use fault::{Answer, Fault};
 pub(crate) use frame::{Frame, PictureShape, SoundShape};
 pub(crate) use graph::{Graph, PicturePath, PixelTarget, SoundPath, tone_mapping_exists as can_tone_map};
 pub(crate) use input::Input;
+pub(crate) use io::Medium;
 pub(crate) use log::errors_logged_here;
 pub(crate) use packet::Packet;
 pub(crate) use stream::{IndexEntry, StreamFacts, StreamKind, TimeBase};

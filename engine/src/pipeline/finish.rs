@@ -21,6 +21,8 @@ pub(crate) struct Job<'a> {
     pub(crate) warnings: Vec<Warning>,
     pub(crate) stages: StageTimes,
     pub(crate) began: Instant,
+    /// Processor time of the process when the job began.
+    pub(crate) cpu_before: Duration,
 }
 
 impl Job<'_> {
@@ -81,6 +83,7 @@ impl Job<'_> {
         report.warnings = self.warnings;
         report.stages = self.stages;
         report.wall = self.began.elapsed();
+        report.cpu = cpu_time().saturating_sub(self.cpu_before);
         self.context.control.advance(1.0);
         Ok(Fitted::new(bytes, report))
     }
@@ -107,6 +110,19 @@ impl Job<'_> {
         report.duration = longest;
         self.finish(bytes, report)
     }
+}
+
+/// Processor time of the whole process so far; zero where the system does not tell.
+#[cfg(unix)]
+pub(crate) fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Processor time of the whole process so far; zero where the system does not tell.
+#[cfg(not(unix))]
+pub(crate) const fn cpu_time() -> Duration {
+    Duration::ZERO
 }
 
 /// From the presentation's beginning to the track's end.

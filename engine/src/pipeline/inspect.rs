@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Error;
-use crate::libav::{Input, Pictures, StreamFacts, StreamKind};
+use crate::libav::{Input, Medium, Pictures, StreamFacts, StreamKind};
 use crate::limits::{LimitKind, Limits};
 use crate::media::{
     AudioTrack, Container, DynamicRange, H264Profile, MediaInfo, MediaKind, Orientation, PixelLayout,
@@ -53,6 +53,12 @@ pub(crate) struct PictureFile {
     pub(crate) container: Container,
     pub(crate) bytes: Bytes,
     pub(crate) facts: PictureFacts,
+}
+
+impl Medium for Reader {
+    fn size(&mut self) -> std::io::Result<ByteSize> {
+        Self::size(self)
+    }
 }
 
 /// Opens `source` and tells what it is.
@@ -134,7 +140,7 @@ fn open_tracks(
     } else {
         None
     };
-    let mut input = Input::open(reader, container, pictures, limits, control)?;
+    let mut input = Input::open(Box::new(reader), container, pictures, limits, control)?;
     let mut streams = input.streams();
     if !told_up_front(container, &streams) {
         input.look_ahead()?;

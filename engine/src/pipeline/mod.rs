@@ -51,11 +51,19 @@ pub(crate) struct JobContext {
 
 /// Makes `source` fit. Runs on the calling thread, for as long as it takes.
 pub(crate) fn run(source: Source, fit: &Fit, context: &JobContext) -> Result<Fitted, Error> {
-    let began = Instant::now();
+    let (began, cpu_before) = (Instant::now(), finish::cpu_time());
     context.control.enter(Stage::Probe);
     let opened = inspect::open(source, &fit.limits, &context.control)?;
     let stages = StageTimes { probe: began.elapsed(), ..StageTimes::default() };
-    let job = |input_bytes: ByteSize| Job { fit, context, input_bytes, warnings: Vec::new(), stages, began };
+    let job = |input_bytes: ByteSize| Job {
+        fit,
+        context,
+        input_bytes,
+        warnings: Vec::new(),
+        stages,
+        began,
+        cpu_before,
+    };
     match opened {
         Opened::Tracks(tracks) => {
             let job = job(tracks.bytes);

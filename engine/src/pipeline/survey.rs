@@ -37,6 +37,8 @@ pub(crate) struct TrackSurvey {
     pub(crate) damaged: u64,
     /// The usual distance of two packets.
     pub(crate) step: Timestamp,
+    /// The mean of the distances near the usual one, in seconds: rounding of time stamps averages out.
+    pub(crate) mean_step: f64,
     /// Whether nearly all packets keep that distance.
     pub(crate) even: bool,
     /// Longest distance of two packets.
@@ -70,9 +72,7 @@ impl TrackSurvey {
     #[allow(clippy::cast_precision_loss, reason = "frame counts stay far below 2^53")]
     pub(crate) fn frame_rate(&self) -> FrameRate {
         let average = self.packets.max(1) as f64 / self.duration().seconds().max(1e-6);
-        let usual = 1.0 / self.step.seconds().max(1e-6);
-        // The mean of an even track is more exact than its rounded steps, unless the track has pauses.
-        let rate = if self.even && (average / usual - 1.0).abs() > 0.03 { usual } else { average };
+        let rate = if self.even && self.mean_step > 0.0 { 1.0 / self.mean_step } else { average };
         let standard = STANDARD_RATES
             .into_iter()
             .filter_map(|(numerator, denominator)| FrameRate::new(numerator, denominator))
@@ -165,6 +165,12 @@ impl Gathering {
         let step = steps.get(steps.len() / 2).copied().unwrap_or(self.last_duration);
         let near = Timestamp::from_micros((step.micros() / 20).max(1600));
         let inside = steps.iter().filter(|other| other.minus(step).micros().abs() <= near.micros()).count();
+        let sum: f64 = steps
+            .iter()
+            .filter(|other| other.minus(step).micros().abs() <= near.micros())
+            .map(|step| step.seconds())
+            .sum();
+        let mean_step = sum / f64::from(u32::try_from(inside).unwrap_or(u32::MAX)).max(1.0);
         let even = inside.saturating_mul(20) >= steps.len().saturating_mul(19);
         let last = self.packets.last().map_or(start, |(time, _)| *time);
         let length = if self.last_duration > Timestamp::ZERO { self.last_duration } else { step };
@@ -188,6 +194,7 @@ impl Gathering {
             bytes: ByteSize::new(self.bytes),
             damaged: self.damaged,
             step,
+            mean_step,
             even,
             longest_step: steps.last().copied().unwrap_or(step),
             bytes_by_second,

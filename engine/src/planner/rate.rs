@@ -122,7 +122,7 @@ impl Search {
 
     /// A search that accepts much less than `ceiling`, which is the source's own size and not a person's limit.
     pub(crate) fn modest(ceiling: ByteSize) -> Self {
-        Self::with_enough(ceiling.as_f64(), ceiling.as_f64() * 0.6)
+        Self::with_enough(ceiling.as_f64(), ceiling.as_f64() * 0.35)
     }
 
     fn with_enough(ceiling: f64, enough: f64) -> Self {
