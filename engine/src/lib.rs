@@ -2,6 +2,25 @@
 //!
 //! The engine decodes, scales, encodes and writes inside the process, over a linked libav, on its own fixed
 //! pool of threads. It knows no network, no database and no async runtime, and shows no libav type.
+//!
+//! ```no_run
+//! use azalea_engine::{ByteSize, Engine, Fit, Source};
+//!
+//! # fn main() -> Result<(), azalea_engine::Error> {
+//! let engine = Engine::builder().build()?;
+//! let job = engine.try_submit(Source::path("holiday.mov"), Fit::within(ByteSize::mebibytes(10)))?;
+//! let fitted = job.wait()?;
+//! println!("{} of {}", fitted.report().bytes, fitted.report().limit);
+//! fitted.write_to("holiday.mp4".as_ref())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - An [`Engine`] is made once and shared. A job is a [`Source`] and a [`Fit`]; its [`JobHandle`] is a future
+//!   that can also be waited for without one.
+//! - The result is never above the limit, to the byte, and holds no metadata.
+//! - A job that fails says whose matter it is by [`Error::kind`]; a panic or a fault of libav ends that job alone.
+//! - Sources are hostile: [`Limits`] bound what a job may take, and libav opens nothing by itself.
 
 #![deny(unsafe_code)]
 

@@ -35,6 +35,9 @@ fn describe_picture(file: &PictureFile) -> Result<MediaInfo, Error> {
     });
     let display = if facts.orientation.swaps_sides() { facts.dimensions.turned() } else { facts.dimensions };
     let mut hindrances = Vec::new();
+    if facts.animated {
+        hindrances.push(format!("an animated {} is larger than the same as a silent video", file.container));
+    }
     if facts.has_metadata {
         hindrances.push("the file holds metadata that may be private".to_owned());
     }

@@ -136,7 +136,7 @@ fn encode_once(
         job.context.control.count_frames(1);
         job.context.control.advance(0.9 * (seconds / whole));
         job.context.control.set_speed(seconds / began.elapsed().as_secs_f64().max(0.001));
-        if ByteSize::of(&writer.bytes).get() > enough {
+        if writer.size().get() > enough {
             break;
         }
     }
@@ -147,9 +147,9 @@ fn encode_once(
 
 /// Writes frames, each only where it differs from the one before.
 struct Writer {
-    size: Dimensions,
-    bytes: Vec<u8>,
-    header: bool,
+    encoder: GifEncoder<Vec<u8>>,
+    width: u16,
+    height: u16,
     /// The frame whose length is not known yet.
     waiting: Option<(Vec<u8>, f64)>,
     shown: Vec<u8>,
@@ -160,18 +160,17 @@ struct Writer {
 
 impl Writer {
     fn new(size: Dimensions) -> Result<Self, Error> {
-        if size.long_side() > u32::from(u16::MAX) {
-            return Err(Error::internal("a GIF has at most 65,535 pixels on a side"));
-        }
-        Ok(Self {
-            size,
-            bytes: Vec::new(),
-            header: false,
-            waiting: None,
-            shown: Vec::new(),
-            frames: 0,
-            written: 0,
-        })
+        let side = |length: u32| {
+            u16::try_from(length).map_err(|_| Error::internal("a GIF has at most 65,535 pixels on a side"))
+        };
+        let (width, height) = (side(size.width)?, side(size.height)?);
+        let mut encoder = GifEncoder::new(Vec::new(), width, height, &[]).map_err(unwritable)?;
+        encoder.set_repeat(Repeat::Infinite).map_err(unwritable)?;
+        Ok(Self { encoder, width, height, waiting: None, shown: Vec::new(), frames: 0, written: 0 })
+    }
+
+    fn size(&self) -> ByteSize {
+        ByteSize::of(self.encoder.get_ref())
     }
 
     fn add(&mut self, pixels: Vec<u8>, seconds: f64) -> Result<(), Error> {
@@ -187,43 +186,22 @@ impl Writer {
         let end = ((until * 100.0).round() as u64).max(self.written + 2);
         let delay = u16::try_from(end - self.written).unwrap_or(u16::MAX);
         self.written = end;
-        let same = self.make_unchanged_transparent(&mut pixels);
-        let failed =
-            |error: &dyn std::fmt::Display| Error::internal(format!("a GIF cannot be written: {error}"));
-        let side = |length: u32| u16::try_from(length).unwrap_or(u16::MAX);
-        let (width, height) = (side(self.size.width), side(self.size.height));
-        // The encoder is made anew for each frame so that its bytes can be counted; the header is written once.
-        let mut part = Vec::new();
-        {
-            let mut encoder =
-                GifEncoder::new(&mut part, width, height, &[]).map_err(|error| failed(&error))?;
-            if !self.header {
-                encoder.set_repeat(Repeat::Infinite).map_err(|error| failed(&error))?;
-            }
-            let mut frame = GifFrame::from_rgba_speed(width, height, &mut pixels, QUANTISER_SPEED);
-            frame.delay = delay;
-            frame.dispose = gif::DisposalMethod::Keep;
-            encoder.write_frame(&frame).map_err(|error| failed(&error))?;
-        }
-        // Behind the first frame, the header of thirteen bytes is there already; each part ends with a trailer.
-        let from = if self.header { HEADER_BYTES } else { 0 };
-        let body = part.get(from..part.len().saturating_sub(1)).unwrap_or_default();
-        self.bytes.extend_from_slice(body);
-        self.header = true;
+        self.make_unchanged_transparent(&mut pixels);
+        let mut frame = GifFrame::from_rgba_speed(self.width, self.height, &mut pixels, QUANTISER_SPEED);
+        frame.delay = delay;
+        frame.dispose = gif::DisposalMethod::Keep;
+        self.encoder.write_frame(&frame).map_err(unwritable)?;
         self.frames += 1;
-        tracing::trace!(same, delay, bytes = body.len(), "a GIF frame");
         Ok(())
     }
 
-    /// Pixels that stay as they are become transparent, which packs better; how many.
-    fn make_unchanged_transparent(&mut self, pixels: &mut [u8]) -> usize {
-        let mut same = 0;
+    /// Pixels that stay as they are become transparent, which packs better.
+    fn make_unchanged_transparent(&mut self, pixels: &mut [u8]) {
         if self.shown.len() == pixels.len() {
             for (shown, pixel) in self.shown.chunks_exact_mut(4).zip(pixels.chunks_exact_mut(4)) {
                 let near = shown.iter().zip(pixel.iter()).all(|(a, b)| a.abs_diff(*b) <= NOT_SEEN);
                 if near {
                     pixel.fill(0);
-                    same += 1;
                 } else {
                     shown.copy_from_slice(pixel);
                 }
@@ -231,21 +209,21 @@ impl Writer {
         } else {
             self.shown = pixels.to_vec();
         }
-        same
     }
 
     fn finish(mut self, end: f64) -> Result<(Vec<u8>, u64), Error> {
         if let Some((waiting, seconds)) = self.waiting.take() {
             self.write(waiting, end.max(seconds + 0.02))?;
         }
-        self.bytes.push(TRAILER);
-        Ok((self.bytes, self.frames))
+        let bytes = self.encoder.into_inner().map_err(unwritable)?;
+        Ok((bytes, self.frames))
     }
 }
 
-/// Signature and logical screen descriptor without a global palette (GIF89a, sections 17 and 18).
-const HEADER_BYTES: usize = 13;
-const TRAILER: u8 = 0x3b;
+fn unwritable(error: impl std::fmt::Display) -> Error {
+    Error::internal(format!("a GIF cannot be written: {error}"))
+}
+
 /// A change of this many steps in a component is not seen, and is mostly noise.
 const NOT_SEEN: u8 = 6;
 /// 1 is best and slow, 30 fast and poor.
