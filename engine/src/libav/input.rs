@@ -251,16 +251,18 @@ impl Input {
     }
 
     /// Goes to the last key frame of `stream` at or before `time`; the next packet read is from there.
-    /// Answers whether the container could.
-    pub(crate) fn seek(&mut self, stream: usize, time: Timestamp) -> bool {
-        let Some(pointer) = self.stream_ptr(stream) else { return false };
+    pub(crate) fn seek(&mut self, stream: usize, time: Timestamp) {
+        let Some(pointer) = self.stream_ptr(stream) else { return };
         // SAFETY: the stream is of this open input, which is ours.
         let code = unsafe {
             let ticks = super::stream::TimeBase::of((*pointer).time_base).ticks(time);
             let index = c_int::try_from(stream).unwrap_or(-1);
             sys::av_seek_frame(self.context, index, ticks, sys::AVSEEK_FLAG_BACKWARD)
         };
-        code >= 0
+        if let Err(fault) = Fault::check(code) {
+            // Reading goes on from where it is; what comes too early is left out later.
+            tracing::debug!(reason = fault.text(), "the container cannot seek");
+        }
     }
 
     /// The codec parameters that a decoder is opened with; valid as long as this input.

@@ -180,6 +180,13 @@ impl Tracks {
         Ok(())
     }
 
+    /// Goes near `time` where the container has an index to go by; elsewhere reading goes on from here.
+    pub(crate) fn seek_near(&mut self, stream: usize, time: Timestamp) {
+        if matches!(self.input.container(), Container::Mp4 | Container::Matroska) {
+            self.input.seek(stream, time);
+        }
+    }
+
     /// Upright size with square pixels.
     pub(crate) fn display(&self) -> Option<Dimensions> {
         let video = self.video.as_ref()?;

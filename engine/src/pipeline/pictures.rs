@@ -77,8 +77,7 @@ impl Material for TrackMaterial {
         tracks.rewind(&self.limits)?;
         tracks.input.keep_only(&[self.stream.index]);
         if self.span.starts_late {
-            // Where a container cannot seek, decoding begins at the start and runs up to the span.
-            tracks.input.seek(self.stream.index, self.span.start);
+            tracks.seek_near(self.stream.index, self.span.start);
         }
         let until = self.span.ends_early.then_some(self.span.end);
         let decoding = Decoding::new(&mut tracks.input, &self.stream, Care::Lenient, &self.limits)?;

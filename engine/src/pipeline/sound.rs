@@ -31,7 +31,7 @@ pub(crate) fn encode(
 ) -> Result<Option<SoundTrack>, Error> {
     tracks.input.keep_only(&[stream.index]);
     if span.starts_late {
-        tracks.input.seek(stream.index, span.start);
+        tracks.seek_near(stream.index, span.start);
     }
     let until = span.ends_early.then_some(span.end);
     let mut decoding = Decoding::new(&mut tracks.input, stream, Care::Lenient, limits)?.until(until);

@@ -53,9 +53,12 @@ pub(crate) fn run(tracks: Tracks, mut job: Job<'_>) -> Result<Fitted, Error> {
 
 fn situation(measured: &Measured, job: &Job<'_>) -> Situation {
     let tracks = &measured.tracks;
-    let video = measured
-        .video()
-        .map(|(_, survey)| TrackState { keepable: measured.video_is_keepable(), bytes: survey.bytes });
+    let display = tracks.display();
+    let low_enough = job.fit.max_height.is_none_or(|most| display.is_none_or(|size| size.height <= most));
+    let video = measured.video().map(|(_, survey)| TrackState {
+        keepable: low_enough && measured.video_is_keepable(),
+        bytes: survey.bytes,
+    });
     let audio = measured
         .audio()
         .map(|(_, survey)| TrackState { keepable: measured.audio_is_keepable(), bytes: survey.bytes });
