@@ -154,6 +154,7 @@ pub(crate) fn plan_video(
         bits_per_pixel: source.picture.bits_per_pixel,
         preset: job.fit.preset,
         limit: job.fit.limit,
+        source_pixels: f64_of(source.picture.display.pixels()),
         source_ceiling: source.ceiling,
     };
     Ok((plan, division.sound))

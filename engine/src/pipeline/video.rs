@@ -12,6 +12,7 @@ use crate::pipeline::JobContext;
 use crate::pipeline::pacing::Pacing;
 use crate::pipeline::pictures::{Material, Pictures, Span, Treatment};
 use crate::pipeline::reorder::rebuild_dts;
+use crate::planner::budget;
 use crate::planner::ladder::{Ladder, Rung};
 use crate::planner::rate::{Advice, FirstGuess, Profile, Search, Verdict};
 use crate::units::{ByteSize, FrameRate, Timestamp};
@@ -32,6 +33,8 @@ pub(crate) struct VideoPlan {
     pub(crate) bits_per_pixel: Option<f64>,
     pub(crate) preset: Preset,
     pub(crate) limit: ByteSize,
+    /// Pixels of the source as shown, upright and square.
+    pub(crate) source_pixels: f64,
     /// The source's own size caps the result, not the limit alone.
     pub(crate) source_ceiling: ByteSize,
 }
@@ -101,12 +104,15 @@ fn encode_rung(
     tally: &mut Tally,
     context: &JobContext,
 ) -> Result<Option<VideoTrack>, Error> {
-    let ceiling = budget.min(plan.source_ceiling);
+    let pixels = f64::from(rung.dimensions.width) * f64::from(rung.dimensions.height) / plan.source_pixels;
+    let source_ceiling =
+        budget::scaled_ceiling(plan.source_ceiling, pixels, 1.0 / f64::from(rung.divisor.max(1)));
+    let ceiling = budget.min(source_ceiling);
     if ceiling == ByteSize::ZERO {
         return Ok(None);
     }
     let mut search =
-        if plan.source_ceiling < budget { Search::modest(ceiling) } else { Search::new(ceiling, plan.limit) };
+        if source_ceiling < budget { Search::modest(ceiling) } else { Search::new(ceiling, plan.limit) };
     let pacing = plan.pacing(rung);
     let frames = plan.result_frames(rung);
     let mut crf = search.first(&FirstGuess {

@@ -123,6 +123,14 @@ pub(crate) fn ceiling_of_source(source: ByteSize, efficiency: f64) -> ByteSize {
     ByteSize::from_f64(source.as_f64() * efficiency).max(LEAST_CEILING)
 }
 
+/// A source's ceiling for a picture that keeps `pixels` of its pixels and `frames` of its frames, as shares.
+///
+/// Bytes fall more slowly than pixels and frames do; both exponents are usual for x264.
+pub(crate) fn scaled_ceiling(ceiling: ByteSize, pixels: f64, frames: f64) -> ByteSize {
+    let share = pixels.clamp(0.0, 1.0).powf(0.75) * frames.clamp(0.0, 1.0).powf(0.6);
+    ByteSize::from_f64(ceiling.as_f64() * share).max(LEAST_CEILING)
+}
+
 /// Tiny sources (a GIF of a few hundred bytes) may grow to this, below which the parameter sets dominate.
 const LEAST_CEILING: ByteSize = ByteSize::new(48 * 1024);
 
@@ -167,6 +175,15 @@ mod tests {
         let source = SoundSource { channels: 1, sample_rate: 8000, bit_rate: Some(BitRate::kilobits(20)) };
         let plan = sound_beside_video(&source, ByteSize::mebibytes(10), Duration::from_secs(10));
         assert_eq!(plan, SoundPlan { bit_rate: BitRate::kilobits(22), channels: 1, sample_rate: 8000 });
+    }
+
+    #[test]
+    fn a_smaller_picture_has_a_lower_ceiling() {
+        let ceiling = ByteSize::new(10_000_000);
+        assert_eq!(scaled_ceiling(ceiling, 1.0, 1.0), ceiling);
+        assert_eq!(scaled_ceiling(ceiling, 4.0, 1.0), ceiling);
+        let quarter = scaled_ceiling(ceiling, 0.25, 1.0);
+        assert!((3_400_000..3_700_000).contains(&quarter.get()), "{quarter}");
     }
 
     proptest! {
