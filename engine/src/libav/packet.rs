@@ -58,9 +58,14 @@ impl Packet {
         }
     }
 
-    /// A copy of the compressed bytes that lives on.
+    /// The compressed bytes, to live on by themselves; shared, not copied.
     pub(crate) fn to_bytes(&self) -> Bytes {
-        Bytes::copy_from_slice(self.data())
+        // SAFETY: the packet is valid; a clone adds a reference to its buffer, or copies what has none.
+        let packet = unsafe { sys::av_packet_clone(self.packet) };
+        if packet.is_null() {
+            return Bytes::copy_from_slice(self.data());
+        }
+        Bytes::from_owner(Self { packet, time_base: self.time_base })
     }
 
     /// Presentation time in the stream's time base.
@@ -127,6 +132,12 @@ impl Packet {
     fn has_flag(&self, flag: i32) -> bool {
         // SAFETY: the packet is valid and ours.
         unsafe { (*self.packet).flags & flag != 0 }
+    }
+}
+
+impl AsRef<[u8]> for Packet {
+    fn as_ref(&self) -> &[u8] {
+        self.data()
     }
 }
 
