@@ -68,7 +68,7 @@ fn probe(criterion: &mut Criterion) {
         });
         group.bench_function("ffprobe", |bencher| {
             bencher.iter(|| {
-                run("ffprobe", &["-v", "error", "-show_format", "-show_streams", "-of", "json", &text])
+                run("ffprobe", &["-v", "error", "-show_format", "-show_streams", "-of", "json", &text]);
             });
         });
         group.finish();
