@@ -292,6 +292,11 @@ impl Timestamp {
         self.0 as f64 / 1e6
     }
 
+    /// Whole seconds, rounded up; times before zero give zero.
+    pub(crate) fn seconds_up(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0).div_ceil(1_000_000)
+    }
+
     /// The distance to zero; times before zero give zero.
     pub(crate) fn since_zero(self) -> Duration {
         Duration::from_micros(u64::try_from(self.0).unwrap_or(0))

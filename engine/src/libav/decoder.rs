@@ -74,7 +74,9 @@ impl Decoder {
             Fault::check(sys::avcodec_parameters_to_context(context, parameters))
                 .map_err(|fault| fault.internal("cannot set up the decoder"))?;
             (*context).pkt_timebase = time_base;
-            (*context).max_pixels = i64::try_from(limits.frame_pixels).unwrap_or(i64::MAX);
+            // libav compares the size with its padding to whole blocks; the exact size is checked with each frame.
+            let padded = limits.frame_pixels.saturating_add(limits.frame_pixels / 4).saturating_add(65_536);
+            (*context).max_pixels = i64::try_from(padded).unwrap_or(i64::MAX);
             // Slice threads gain nothing on usual streams and multiply without bound.
             (*context).thread_type = sys::FF_THREAD_FRAME;
             if care == Care::Strict {

@@ -83,9 +83,11 @@ pub(crate) fn encode(material: &mut dyn Material, source: &Pictured, job: &Job<'
     let began = job.enter(Stage::Video);
     let mut size = Some(first(&source.picture));
     let mut redone = 0;
-    let mut smallest = ByteSize::new(u64::MAX);
+    let mut last = None;
     while let Some(now) = size {
-        let (bytes, frames, damaged) = encode_once(material, source, now, job)?;
+        // Far above the limit there is no use in going on: what is there tells how much smaller it must be.
+        let enough = ByteSize::new(job.fit.limit.get().saturating_mul(4));
+        let (bytes, frames, damaged) = encode_once(material, source, now, enough, job)?;
         if frames == 0 {
             return Err(Error::corrupt("no picture can be decoded: the file is damaged"));
         }
@@ -95,13 +97,20 @@ pub(crate) fn encode(material: &mut dyn Material, source: &Pictured, job: &Job<'
             let took = began.elapsed();
             return Ok(Made { bytes: bytes.into(), size: now, frames, redone, damaged, duration, took });
         }
-        smallest = smallest.min(got);
         redone += frames;
         size = next(&source.picture, &now, got, job.fit.limit);
+        if size.is_none() {
+            last = Some(now);
+        }
     }
+    let min_bytes = match last {
+        // The smallest GIF as a whole tells which limit would work.
+        Some(last) => ByteSize::of(&encode_once(material, source, last, ByteSize::new(u64::MAX), job)?.0),
+        None => job.fit.limit,
+    };
     Err(Error::CannotFit {
         limit: job.fit.limit,
-        min_bytes: smallest,
+        min_bytes,
         what: format!("a GIF of {:.1} s needs more", source.span.duration().seconds()),
     })
 }
@@ -110,6 +119,7 @@ fn encode_once(
     material: &mut dyn Material,
     source: &Pictured,
     size: GifSize,
+    enough: ByteSize,
     job: &Job<'_>,
 ) -> Result<(Vec<u8>, u64, u64), Error> {
     let treatment = Treatment {
@@ -125,8 +135,6 @@ fn encode_once(
     let clock = treatment.pacing.clock().as_f64();
     let whole = source.span.duration().seconds().max(0.001);
     let began = Instant::now();
-    // Far above the limit there is no use in going on: what is there tells how much smaller it must be.
-    let enough = job.fit.limit.get().saturating_mul(4);
     while let Some(frame) = pictures.next()? {
         job.context.control.stop()?;
         #[allow(clippy::cast_precision_loss, reason = "ticks of 1/600 s")]
@@ -136,7 +144,7 @@ fn encode_once(
         job.context.control.count_frames(1);
         job.context.control.advance(0.9 * (seconds / whole));
         job.context.control.set_speed(seconds / began.elapsed().as_secs_f64().max(0.001));
-        if writer.size().get() > enough {
+        if writer.size() > enough {
             break;
         }
     }

@@ -53,7 +53,7 @@ pub(crate) fn measure(mut tracks: Tracks, job: &mut Job<'_>) -> Result<Measured,
     let origin = origin(video, audio);
     let span = span(video, audio, origin, job)?;
     if span.duration() > Timestamp::from(limits.duration) {
-        let found = span.duration().since_zero().as_secs();
+        let found = span.duration().seconds_up();
         return Err(Error::TooLarge {
             limit: LimitKind::Duration,
             found,

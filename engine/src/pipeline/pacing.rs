@@ -20,6 +20,14 @@ impl Pacing {
         }
     }
 
+    /// What `time` has beyond the nearest slot. A part that is cut out begins anywhere between two pictures;
+    /// counted from there, rounded time stamps would fall into one slot and the next by chance.
+    #[allow(clippy::cast_precision_loss, reason = "slots stay far below 2^53")]
+    fn phase(&self, time: Timestamp) -> Timestamp {
+        let slot = self.ticks(time);
+        time.minus(Timestamp::from_seconds(slot as f64 / self.clock().as_f64()))
+    }
+
     /// `time` in ticks of the clock, rounded to the nearest.
     pub(crate) fn ticks(&self, time: Timestamp) -> i64 {
         let clock = self.clock();
@@ -40,11 +48,13 @@ pub(crate) struct Pacer {
     /// When the result begins.
     origin: Timestamp,
     last: Option<(i64, Timestamp)>,
+    /// How far the pictures stand from the slots that are counted from the origin.
+    phase: Timestamp,
 }
 
 impl Pacer {
     pub(crate) const fn new(pacing: Pacing, origin: Timestamp) -> Self {
-        Self { pacing, origin, last: None }
+        Self { pacing, origin, last: None, phase: Timestamp::ZERO }
     }
 
     /// The tick at which a picture of time `pts` is shown; `None` when it is left out.
@@ -54,6 +64,7 @@ impl Pacer {
         let time = pts.minus(self.origin);
         let Some((last_tick, last_time)) = self.last else {
             self.last = Some((0, time));
+            self.phase = self.pacing.phase(time);
             return Some(0);
         };
         let tick = match self.pacing {
@@ -61,7 +72,7 @@ impl Pacer {
                 // Every n-th source frame falls on a slot; the others round down into the slot before.
                 let early =
                     Timestamp::from_seconds(0.5 / rate.as_f64() * (1.0 - 1.0 / f64::from(divisor.max(1))));
-                self.pacing.ticks(time.minus(early))
+                self.pacing.ticks(time.minus(self.phase).minus(early))
             }
             Pacing::Uneven { least } => {
                 if time.minus(last_time) < least {
@@ -111,6 +122,15 @@ mod tests {
             &[0, 4167, 8333, 12_500, 16_667, 20_833],
             &[Some(0), None, None, None, Some(1), None],
         );
+    }
+
+    #[test]
+    fn a_part_that_begins_between_pictures_keeps_them_all() {
+        let times: Vec<i64> =
+            (0..30).map(|number: i64| 17_000 + (number * 100_000 + 1_500) / 3_000 * 1000).collect();
+        let mut pacer = Pacer::new(even(30, 1, 1), Timestamp::ZERO);
+        let kept = times.iter().filter(|time| pacer.keep(Timestamp::from_micros(**time)).is_some()).count();
+        assert_eq!(kept, 30);
     }
 
     #[test]

@@ -235,7 +235,8 @@ pub(crate) fn make_video(
         Err(Failure::CannotFit { least }) => {
             let last = plan.ladder.last();
             let rest = sound_bytes.saturating_add(source.overhead(&last, longest, sound_packets));
-            let min_bytes = ByteSize::from_f64(least.as_f64() * 1.05).saturating_add(rest);
+            // With a higher limit sound gets a little more, too.
+            let min_bytes = ByteSize::from_f64((least.as_f64() + rest.as_f64()) * 1.1);
             let what = "even the smallest picture has too much detail for it".to_owned();
             Err(Error::CannotFit { limit, min_bytes, what })
         }

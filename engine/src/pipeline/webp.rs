@@ -34,7 +34,7 @@ pub(crate) fn run(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error>
     let length: Timestamp =
         animation.frames.iter().fold(Timestamp::ZERO, |sum, frame| sum.plus(frame.duration.into()));
     if length > Timestamp::from(limits.duration) {
-        let found = length.since_zero().as_secs();
+        let found = length.seconds_up();
         return Err(Error::TooLarge {
             limit: LimitKind::Duration,
             found,

@@ -44,6 +44,9 @@ pub(crate) enum SoundChoice {
 /// A kept track may be this much larger than what would be encoded: a second generation costs more than that.
 const KEEP_UP_TO: f64 = 1.2;
 
+/// How much more than the rate that is usual for a size difficult content may need.
+const CONTENT_MARGIN: f64 = 1.2;
+
 /// Sound first, then the container, then the picture from what is left.
 ///
 /// # Errors
@@ -65,7 +68,8 @@ pub(crate) fn divide(needs: &Needs<'_>, limit: ByteSize) -> Result<Division, Byt
         }
         least = ByteSize::from_f64(least.as_f64() * 1.03);
     }
-    Err(least)
+    // What the content needs is not known yet; the name is to be a limit that works.
+    Err(ByteSize::from_f64(least.as_f64() * CONTENT_MARGIN))
 }
 
 fn try_divide(needs: &Needs<'_>, limit: ByteSize) -> Option<Division> {

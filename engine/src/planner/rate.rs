@@ -21,11 +21,11 @@ const USUAL_BITS_AT_23: f64 = 0.085;
 /// The part of the ceiling that is aimed at: what steering misses by, on average.
 const AIM: f64 = 0.986;
 /// A file with at least this share of the limit is full enough.
-const FULL: f64 = 0.962;
+const FULL: f64 = 0.966;
 /// Packets of a round's beginning that are compared with another round's, to learn the slope.
 const PREFIX: usize = 96;
 /// Rounds that are encoded to the end, at most, before the best one so far has to do.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 6;
 /// Rounds that may be stopped early, at most.
 const RESTARTS: u32 = 3;
 
@@ -143,8 +143,9 @@ impl Search {
             base: crf,
             crf,
             slope: self.slope,
-            profile,
             trust: if exact { 0.25 } else { 0.03 },
+            steady: exact && profile.frames() < STEERED_FRAMES,
+            profile,
             may_restart: !exact && self.restarts < RESTARTS,
             frames: 0,
             bytes: 0.0,
@@ -187,7 +188,7 @@ impl Search {
         let bytes = round.bytes.max(1.0);
         self.rounds.push(Round { crf: round.mean_crf(), bytes });
         self.learn_from(round);
-        let transparent = round.crf <= TRANSPARENT_CRF + 0.05;
+        let transparent = round.mean_crf() <= TRANSPARENT_CRF + 0.05;
         if bytes <= self.ceiling && (bytes >= self.enough || transparent) {
             return Verdict::Done;
         }
@@ -257,6 +258,8 @@ pub(crate) struct Steering {
     profile: Profile,
     /// How much the plan counts against what is seen, as a share of the whole track.
     trust: f64,
+    /// The CRF stays as it is.
+    steady: bool,
     may_restart: bool,
     frames: usize,
     bytes: f64,
@@ -272,6 +275,9 @@ pub(crate) struct Steering {
 
 /// Packets between two changes of CRF.
 const PATIENCE: u32 = 6;
+/// In a short track a change of CRF shows only when it is nearly over; once its sizes are known, it is better
+/// encoded at one CRF.
+const STEERED_FRAMES: usize = 200;
 /// Packets before the first look.
 const FIRST_LOOK: usize = 24;
 /// How far the CRF may leave the base, in the middle and near the end of a round.
@@ -303,7 +309,7 @@ impl Steering {
         self.since_change += 1;
         let done = self.profile.share(self.frames);
         let enough = self.frames >= FIRST_LOOK && done >= 0.03;
-        if !enough || self.since_change < PATIENCE || self.frames >= self.profile.frames() {
+        if self.steady || !enough || self.since_change < PATIENCE || self.frames >= self.profile.frames() {
             return Advice::Keep;
         }
         self.since_change = 0;
