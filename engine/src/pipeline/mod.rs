@@ -6,6 +6,7 @@
 
 mod copy;
 mod decode;
+mod describe;
 mod feed;
 mod finish;
 mod gif;
