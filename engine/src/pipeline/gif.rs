@@ -6,15 +6,17 @@ use bytes::Bytes;
 use gif::{Encoder as GifEncoder, Frame as GifFrame, Repeat};
 
 use crate::error::Error;
-use crate::fit::Fit;
-use crate::libav::PixelTarget;
+use crate::fit::{Fit, Verify};
+use crate::libav::{self, PixelTarget};
 use crate::picture;
+use crate::pipeline::JobContext;
 use crate::pipeline::finish::Job;
-use crate::pipeline::inspect::PictureFile;
+use crate::pipeline::inspect::{PictureFile, open_pictures};
 use crate::pipeline::measure::Measured;
 use crate::pipeline::pacing::Pacing;
 use crate::pipeline::pictures::{Material, Pictures, TrackMaterial, Treatment};
 use crate::pipeline::transcode::{Pictured, picture_source};
+use crate::pipeline::verify::{self, Share};
 use crate::planner::animation::{GifSize, first, next};
 use crate::progress::Stage;
 use crate::report::{Action, Fitted, OutputKind};
@@ -32,14 +34,26 @@ pub(crate) struct Made {
 }
 
 /// A GIF that fits as it is, without its metadata; `None` when something must change.
-pub(crate) fn keep(file: &PictureFile, fit: &Fit) -> Result<Option<Bytes>, Error> {
+pub(crate) fn keep(file: &PictureFile, fit: &Fit, context: &JobContext) -> Result<Option<Bytes>, Error> {
     let cut = fit.start.is_some() || fit.end.is_some();
     let low_enough = fit.max_height.is_none_or(|height| file.facts.dimensions.height <= height);
     if cut || !low_enough || !file.facts.whole {
         return Ok(None);
     }
     let bytes = picture::strip(file.container, &file.bytes)?;
-    Ok((ByteSize::of(&bytes) <= fit.limit).then_some(bytes))
+    if ByteSize::of(&bytes) > fit.limit {
+        return Ok(None);
+    }
+    if fit.verify == Verify::Decode {
+        let control = &context.control;
+        let mut tracks = open_pictures(file, libav::Pictures::All, &fit.limits, control)?;
+        let Some(stream) = tracks.video.clone() else { return Ok(None) };
+        let share = Share { from: 0.0, to: 0.5, duration: Timestamp::from_seconds(60.0) };
+        if !verify::is_whole(&mut tracks, &stream, share, &fit.limits, control)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(bytes))
 }
 
 /// The result for a GIF that is kept.

@@ -80,7 +80,7 @@ pub(crate) fn run(source: Source, fit: &Fit, context: &JobContext) -> Result<Fit
             }
             if fit.wanted == Wanted::Gif
                 && file.container == Container::Gif
-                && let Some(bytes) = gif::keep(&file, fit)?
+                && let Some(bytes) = gif::keep(&file, fit, context)?
             {
                 return gif::finish_kept(&file, bytes, job);
             }

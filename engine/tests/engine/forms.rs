@@ -222,3 +222,18 @@ fn video_of_one_frame_stays_a_video() {
     assert_eq!((fitted.report().kind, fitted.report().frames), (OutputKind::Mp4, 1));
     assert_decodes(fitted.bytes());
 }
+
+/// A GIF was once passed on by its structure alone, with pictures inside that no decoder could read.
+#[test]
+fn damaged_gif_is_not_passed_on() {
+    let whole = make("whole.gif", ANIMATION);
+    let mut damaged = whole.to_vec();
+    for at in (whole.len() / 2..whole.len() * 3 / 4).step_by(97) {
+        damaged[at] ^= 0x55;
+    }
+    assert_eq!(fit(&whole, within(MIB).wanted(Wanted::Gif)).report().action, Action::Pass);
+    if let Ok(fitted) = crate::support::try_fit(&Bytes::from(damaged), within(MIB).wanted(Wanted::Gif)) {
+        assert_ne!(fitted.report().action, Action::Pass);
+        assert_decodes(fitted.bytes());
+    }
+}
