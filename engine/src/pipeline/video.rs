@@ -104,9 +104,14 @@ fn encode_rung(
     tally: &mut Tally,
     context: &JobContext,
 ) -> Result<Option<VideoTrack>, Error> {
-    let pixels = f64::from(rung.dimensions.width) * f64::from(rung.dimensions.height) / plan.source_pixels;
-    let source_ceiling =
-        budget::scaled_ceiling(plan.source_ceiling, pixels, 1.0 / f64::from(rung.divisor.max(1)));
+    // Where the limit is what makes the picture smaller, the source's own size bounds nothing.
+    let source_ceiling = if plan.source_ceiling > budget {
+        plan.source_ceiling
+    } else {
+        let pixels =
+            f64::from(rung.dimensions.width) * f64::from(rung.dimensions.height) / plan.source_pixels;
+        budget::scaled_ceiling(plan.source_ceiling, pixels, 1.0 / f64::from(rung.divisor.max(1)))
+    };
     let ceiling = budget.min(source_ceiling);
     if ceiling == ByteSize::ZERO {
         return Ok(None);

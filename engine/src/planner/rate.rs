@@ -27,7 +27,7 @@ const PREFIX: usize = 96;
 /// Rounds that are encoded to the end, at most, before the best one so far has to do.
 const ROUNDS: usize = 6;
 /// Rounds that may be stopped early, at most.
-const RESTARTS: u32 = 3;
+const RESTARTS: u32 = 2;
 
 /// How a track's complexity is spread over its frames, from 0 at the first to 1 after the last.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +87,8 @@ struct Round {
     /// The mean CRF, weighted by bytes as they would have been at one CRF.
     crf: f64,
     bytes: f64,
+    /// The CRF was the same throughout, so the same again would give the same again.
+    steady: bool,
 }
 
 /// What to do after a round.
@@ -147,6 +149,7 @@ impl Search {
             steady: exact && profile.frames() < STEERED_FRAMES,
             profile,
             may_restart: !exact && self.restarts < RESTARTS,
+            judged_from: if self.restarts == 0 { 0.05 } else { 0.15 },
             frames: 0,
             bytes: 0.0,
             at_base: 0.0,
@@ -186,7 +189,7 @@ impl Search {
     /// Judges a finished round.
     pub(crate) fn judge(&mut self, round: &Steering) -> Verdict {
         let bytes = round.bytes.max(1.0);
-        self.rounds.push(Round { crf: round.mean_crf(), bytes });
+        self.rounds.push(Round { crf: round.mean_crf(), bytes, steady: round.steady });
         self.learn_from(round);
         let transparent = round.mean_crf() <= TRANSPARENT_CRF + 0.05;
         if bytes <= self.ceiling && (bytes >= self.enough || transparent) {
@@ -201,7 +204,7 @@ impl Search {
         }
         let crf = self.next();
         // The same CRF again would give the same bytes again.
-        let stuck = self.rounds.iter().any(|round| (round.crf - crf).abs() < 0.02);
+        let stuck = self.rounds.iter().any(|round| round.steady && (round.crf - crf).abs() < 0.02);
         match (crf > WORST_CRF, stuck) {
             (true, _) if fits => Verdict::Done,
             (true, _) if self.rounds.iter().any(|round| round.crf >= WORST_CRF - 0.5) => Verdict::TooLarge,
@@ -232,7 +235,7 @@ impl Search {
                 return above.crf + (above.bytes / aim).log2() / slope;
             }
         }
-        let from = above.or(below).unwrap_or(Round { crf: 30.0, bytes: aim });
+        let from = above.or(below).unwrap_or(Round { crf: 30.0, bytes: aim, steady: false });
         (from.crf + (from.bytes / aim).log2() / self.slope).max(TRANSPARENT_CRF)
     }
 }
@@ -261,6 +264,9 @@ pub(crate) struct Steering {
     /// The CRF stays as it is.
     steady: bool,
     may_restart: bool,
+    /// The share of complexity after which a round may be judged: a first guess may be far off, a second one is
+    /// not thrown away for an unusual beginning.
+    judged_from: f64,
     frames: usize,
     bytes: f64,
     /// Bytes as they would have been at the base CRF.
@@ -316,7 +322,7 @@ impl Steering {
         let whole = (self.at_base + self.aim * self.trust) / (done + self.trust);
         let off = (whole / self.aim).log2() / self.slope;
         let seen = (self.at_base / done / self.aim).log2() / self.slope;
-        let early = (0.05..0.55).contains(&done);
+        let early = (self.judged_from..0.55).contains(&done);
         if self.may_restart && early && seen.abs() > RESTART_ABOVE && off.abs() > RESTART_ABOVE * 0.6 {
             let crf = (self.base + seen).clamp(TRANSPARENT_CRF, WORST_CRF);
             // At either end of the range the same round would come again.
