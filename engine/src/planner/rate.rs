@@ -235,7 +235,12 @@ impl Search {
                 return above.crf + (above.bytes / aim).log2() / slope;
             }
         }
-        let from = above.or(below).unwrap_or(Round { crf: 30.0, bytes: aim, steady: false });
+        // A round at one CRF says more than one whose CRF moved.
+        let from = [above, below].into_iter().flatten().max_by_key(|round| round.steady).unwrap_or(Round {
+            crf: 30.0,
+            bytes: aim,
+            steady: false,
+        });
         (from.crf + (from.bytes / aim).log2() / self.slope).max(TRANSPARENT_CRF)
     }
 }
