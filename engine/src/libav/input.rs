@@ -31,6 +31,7 @@ pub(crate) struct Input {
     /// Read errors in a row, to end a demuxer that never recovers.
     faults: u32,
     looked_ahead: bool,
+    gif_clock: GifClock,
 }
 
 // SAFETY: the context has no thread-local state and this value is its only owner; its callbacks reach only
@@ -95,6 +96,7 @@ impl Input {
             control: control.clone(),
             faults: 0,
             looked_ahead: false,
+            gif_clock: GifClock::default(),
         };
         options.all_taken(container.name())?;
         let streams = u64::try_from(input.stream_count()).unwrap_or(u64::MAX);
@@ -232,6 +234,10 @@ impl Input {
                         // SAFETY: the stream is of this open input.
                         packet.time_base = super::stream::TimeBase::of(unsafe { (*stream).time_base });
                     }
+                    if self.container == Container::Gif {
+                        let (later, duration) = self.gif_clock.place(packet.raw_duration());
+                        packet.retime(later, duration);
+                    }
                     return Ok(Answer::Item(()));
                 }
                 Err(fault) if fault.is_end() => return Ok(Answer::Finished),
@@ -314,11 +320,34 @@ fn open_options(container: Container, limits: &Limits) -> Result<Options, Error>
         ("max_streams", &limits.streams.saturating_add(1).to_string()),
     ])?;
     if container == Container::Gif {
-        // Browsers show delays of 0 and 1 hundredths as 10; libav's names for that rule.
-        options.set("min_delay", "2")?;
-        options.set("default_delay", "10")?;
+        // Browsers show delays of 0 and 1 hundredths as 10; libav's names for that rule. Its newer releases
+        // still take the options but have the parser set the lengths; `GifClock` does what is then left out.
+        options.set("min_delay", &GIF_SHORTEST.to_string())?;
+        options.set("default_delay", &GIF_USUAL.to_string())?;
     }
     Ok(options)
+}
+
+/// Browsers' rule for the delays of a GIF that is read from the beginning, in its hundredths of a second.
+///
+/// A libav that applied the rule by itself leaves nothing to do here.
+#[derive(Debug, Default)]
+struct GifClock {
+    /// By how much the pictures so far were lengthened.
+    lag: i64,
+}
+
+impl GifClock {
+    /// How much later the next picture comes, and how long it is shown, when libav says `duration`.
+    fn place(&mut self, duration: i64) -> (i64, i64) {
+        let later = self.lag;
+        // Zero is libav's "unknown", not a delay: it replaces a delay of zero itself.
+        if !(1..GIF_SHORTEST).contains(&duration) {
+            return (later, duration);
+        }
+        self.lag = self.lag.saturating_add(GIF_USUAL - duration);
+        (later, GIF_USUAL)
+    }
 }
 
 fn open_error(fault: Fault, io: &mut Io, container: Container, control: &Control) -> Error {
@@ -337,3 +366,21 @@ fn open_error(fault: Fault, io: &mut Io, container: Container, control: &Control
 
 /// Stumbles in a row before a demuxer counts as finished.
 const MAX_FAULTS: u32 = 32;
+
+/// Delays below this are not meant, say browsers.
+const GIF_SHORTEST: i64 = 2;
+
+/// What browsers show such pictures for.
+const GIF_USUAL: i64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_gif_delays_are_lengthened_and_move_what_follows() {
+        let mut clock = GifClock::default();
+        let placed = [50, 10, 2, 1, 10, 1, 0, 50].map(|duration| clock.place(duration));
+        assert_eq!(placed, [(0, 50), (0, 10), (0, 2), (0, 10), (9, 10), (9, 10), (18, 0), (18, 50)]);
+    }
+}

@@ -103,7 +103,17 @@ impl Packet {
 
     /// Moves both times by `offset`.
     pub(crate) fn shift(&mut self, offset: Timestamp) {
-        let ticks = self.time_base.ticks(offset);
+        self.shift_ticks(self.time_base.ticks(offset));
+    }
+
+    /// Moves both times by `offset` and sets the length, in the stream's time base.
+    pub(super) fn retime(&mut self, offset: i64, duration: i64) {
+        self.shift_ticks(offset);
+        // SAFETY: the packet is valid and ours.
+        unsafe { (*self.packet).duration = duration };
+    }
+
+    fn shift_ticks(&mut self, ticks: i64) {
         // SAFETY: the packet is valid and ours; unknown times stay unknown.
         unsafe {
             for time in [ptr::addr_of_mut!((*self.packet).pts), ptr::addr_of_mut!((*self.packet).dts)] {
