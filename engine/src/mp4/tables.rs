@@ -101,7 +101,7 @@ impl Tables {
         let end = samples.iter().map(end_of).max().unwrap_or(0);
         Ok(Self {
             sizes: samples.iter().map(byte_count).collect::<Result<_, _>>()?,
-            deltas: deltas(samples, last)?,
+            deltas: deltas(samples, first, last, end)?,
             offsets: offsets(samples)?,
             sync: sync(samples),
             chunks: chunks(samples, timescale)?,
@@ -137,7 +137,7 @@ fn append(runs: &mut Vec<Run>, value: u32) {
     }
 }
 
-fn deltas(samples: &[Sample], last: &Sample) -> Result<Vec<Run>, Error> {
+fn deltas(samples: &[Sample], first: &Sample, last: &Sample, end: i64) -> Result<Vec<Run>, Error> {
     let mut runs = Vec::new();
     for pair in samples.windows(2) {
         let [here, next] = pair else { continue };
@@ -147,7 +147,12 @@ fn deltas(samples: &[Sample], last: &Sample) -> Result<Vec<Run>, Error> {
         }
         append(&mut runs, delta);
     }
-    append(&mut runs, last.duration);
+    // Readers take the sum of all differences for the track's length. With pictures out of order the last to be
+    // decoded need not be the last to be shown, whose length would be missing from the sum.
+    let start = samples.iter().map(|sample| sample.pts).min().unwrap_or(0);
+    let decoded = last.dts.saturating_sub(first.dts);
+    let rest = difference(decoded, end.saturating_sub(start), "the presentation outlasts decoding");
+    append(&mut runs, rest.unwrap_or(0).max(last.duration));
     Ok(runs)
 }
 

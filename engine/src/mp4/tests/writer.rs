@@ -131,6 +131,17 @@ fn time_zero_of_the_presentation_is_where_it_was() {
 }
 
 #[test]
+fn decoding_times_last_as_long_as_the_pictures_are_shown() {
+    let long = Sample { duration: 300, ..sample(40, 200) };
+    let file = write(&single(vec![sample(0, 80), long, sample(80, 120)])).unwrap();
+    assert_eq!(words(&table(&file, 0, b"stts").unwrap()[4..]), [2, 2, 40, 1, 500 - 80 - 80]);
+    // Even pictures need no such stretch.
+    let file = write(&movie(Some(picture(30_000, 1001, 300)), None)).unwrap();
+    assert_eq!(times(&file, 0).last().map(|(decoding, _)| *decoding), Some(299 * 1001));
+    assert_eq!(words(&table(&file, 0, b"stts").unwrap()[4..]), [1, 300, 1001]);
+}
+
+#[test]
 fn late_track_begins_with_an_empty_edit() {
     let file = write(&single(vec![sample(500, 540), sample(540, 580), sample(580, 620)])).unwrap();
     assert_eq!(edits(&file, 0), [(540 * 90, -1, 0x10000), (120 * 90, 40, 0x10000)]);
