@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::{self, Thread};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -32,6 +32,9 @@ impl Interrupt {
     /// The system's answer when it gives no handler or no thread.
     pub(crate) fn watch() -> anyhow::Result<Self> {
         let interrupt = Self(Arc::new(AtomicU8::new(IDLE)));
+        // A file that grows beyond the system's limit is an error to report and clean up after, not an end.
+        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
+            .context("cannot take over signals")?;
         let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot take over signals")?;
         let (watcher, sleeper) = (interrupt.clone(), thread::current());
         thread::Builder::new()

@@ -34,7 +34,7 @@ pub enum Error {
         allowed: u64,
     },
     /// No watchable result has so few bytes.
-    #[error("cannot fit into {limit}: {what}; the smallest limit that would work is about {min_bytes}")]
+    #[error("cannot fit into {limit}: {what}; the smallest limit that would work is about {}", .min_bytes.rounded_up())]
     CannotFit {
         /// The limit that was asked for.
         limit: ByteSize,
@@ -156,11 +156,12 @@ impl From<StopReason> for Error {
 fn too_large(limit: LimitKind, found: u64, allowed: u64) -> String {
     match limit {
         LimitKind::InputBytes => {
-            format!(
-                "the input is too large: {}, allowed are {}",
-                ByteSize::new(found),
-                ByteSize::new(allowed)
-            )
+            let (size, most) = (ByteSize::new(found), ByteSize::new(allowed));
+            if size.to_string() == most.to_string() {
+                format!("the input is too large: {found} bytes, allowed are {allowed}")
+            } else {
+                format!("the input is too large: {size}, allowed are {most}")
+            }
         }
         LimitKind::FramePixels => {
             format!("the picture is too large: {found} pixels, allowed are {allowed}")

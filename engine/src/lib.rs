@@ -55,5 +55,6 @@ pub use media::{
 };
 pub use progress::{Progress, Stage};
 pub use report::{Action, Fitted, OutputKind, Report, StageTimes, Warning};
+pub use sniff::{head_bytes, sniff as recognise};
 pub use source::{GrowingWriter, Source};
 pub use units::{BitRate, ByteSize, Dimensions, FrameRate, ParseByteSizeError};

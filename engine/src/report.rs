@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -208,20 +209,23 @@ impl Fitted {
     /// Writes the file to `path`: whole, or not at all.
     ///
     /// It is written beside `path` under a temporary name and then renamed, so an existing file is replaced
-    /// only on success. Blocks.
+    /// only on success, and its permissions stay. Blocks.
     ///
     /// # Errors
     /// `Io` when the folder cannot be written or the disk is full; the temporary file is removed.
     pub fn write_to(&self, path: &Path) -> Result<(), Error> {
         let failed = |cause| Error::Io { what: format!("cannot write {}", path.display()), cause };
-        let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
-        let mut temporary = std::ffi::OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(temporary);
+        if path.file_name().is_none() {
+            return Err(failed(std::io::ErrorKind::InvalidInput.into()));
+        }
+        let before = std::fs::metadata(path).ok();
+        let (mut file, temporary) = create_beside(path).map_err(failed)?;
         let written = (|| {
-            let mut file = std::fs::File::create(&temporary)?;
             file.write_all(&self.bytes)?;
+            if let Some(before) = before {
+                // Who may read the old file may read the new one, and nobody else.
+                file.set_permissions(before.permissions())?;
+            }
             drop(file);
             std::fs::rename(&temporary, path)
         })();
@@ -232,3 +236,29 @@ impl Fitted {
         })
     }
 }
+
+/// A new file in the folder of `path`, which nobody else has made and, where `path` exists, nobody else may read.
+fn create_beside(path: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if path.exists() {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut tries = 0;
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // A name of its own length: with the result's name in it, it could be too long for the folder.
+        let temporary = path.with_file_name(format!(".azalea-{}-{number}.tmp", std::process::id()));
+        match options.open(&temporary) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < MOST_NAMES => {
+                tries += 1;
+            }
+            opened => return opened.map(|file| (file, temporary)),
+        }
+    }
+}
+
+/// Left-overs of a killed process with the same number may stand in the way.
+const MOST_NAMES: u32 = 100;

@@ -13,7 +13,7 @@ use crate::media::Container;
 /// How many of a file's first bytes [`sniff`] wants to see; fewer when the file is shorter.
 ///
 /// Enough for several packets or frames of any stream without a header, and for most tags before a sound.
-pub(crate) const fn head_bytes() -> usize {
+pub const fn head_bytes() -> usize {
     16 << 10
 }
 
@@ -22,7 +22,7 @@ pub(crate) const fn head_bytes() -> usize {
 /// # Errors
 /// `Corrupt` when the file is empty or blank, `Unsupported` when it is something else than media or media of a
 /// kind that is not taken. The text names what it is.
-pub(crate) fn sniff(head: &[u8]) -> Result<Container, Error> {
+pub fn sniff(head: &[u8]) -> Result<Container, Error> {
     if head.is_empty() {
         return Err(Error::corrupt("the file is empty (0 bytes)"));
     }

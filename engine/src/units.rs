@@ -65,6 +65,15 @@ impl ByteSize {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// The next size that is written with two decimals of its unit: nothing is lost when a person types it.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        let unit = UNITS.into_iter().map(|(unit, _)| unit).find(|unit| self.0 >= *unit);
+        let Some(unit) = unit else { return self };
+        let hundredths = (u128::from(self.0) * 100).div_ceil(u128::from(unit));
+        Self(u64::try_from((hundredths * u128::from(unit)).div_ceil(100)).unwrap_or(u64::MAX))
+    }
+
     /// The average rate when these bytes last for `duration`; zero for an empty duration.
     pub fn over(self, duration: Duration) -> BitRate {
         let seconds = duration.as_secs_f64();
@@ -72,10 +81,11 @@ impl ByteSize {
     }
 }
 
+const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+
 impl fmt::Display for ByteSize {
     #[allow(clippy::cast_precision_loss, reason = "shown with two decimals")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         for (unit, name) in UNITS {
             if self.0 >= unit {
                 let value = self.0 as f64 / unit as f64;
@@ -112,6 +122,9 @@ impl FromStr for ByteSize {
         };
         if let Ok(whole) = number.parse::<u64>() {
             return whole.checked_mul(factor).map(Self).ok_or_else(bad);
+        }
+        if factor == 1 {
+            return Err(bad());
         }
         let value: f64 = number.parse().map_err(|_| bad())?;
         let bytes = value * Self(factor).as_f64();
@@ -343,7 +356,7 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(ByteSize::new(bytes)), "{text}");
         }
-        for text in ["", "MiB", "-1", "8 parsecs", "1e9", "99999999999999999999", "1.2.3M"] {
+        for text in ["", "MiB", "1.5", "-1", "8 parsecs", "1e9", "99999999999999999999", "1.2.3M"] {
             assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
     }
@@ -353,6 +366,15 @@ mod tests {
         assert_eq!(ByteSize::mebibytes(10).to_string(), "10 MiB");
         assert_eq!(ByteSize::new(1536).to_string(), "1.5 KiB");
         assert_eq!(ByteSize::new(12).to_string(), "12 bytes");
+    }
+
+    #[test]
+    fn a_size_that_was_rounded_up_is_enough_when_typed() {
+        for bytes in [1, 1023, 1024, 9_277, 9_278, 10_485_761, 123_456_789, 5_000_000_001] {
+            let size = ByteSize::new(bytes);
+            let typed: ByteSize = size.rounded_up().to_string().replace(" bytes", "").parse().unwrap();
+            assert!(typed >= size && typed.as_f64() <= size.as_f64() * 1.011 + 1.0, "{bytes} {typed:?}");
+        }
     }
 
     #[test]

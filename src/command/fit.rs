@@ -204,7 +204,13 @@ impl Run<'_> {
             return Ok(());
         };
         if self.settings.format == Format::Json {
-            return self.print(&report::object(input, path, &made.report).to_string());
+            let mut object = report::object(input, path, &made.report);
+            if let Some(note) = output::misnomer(path, made.report.kind)
+                && let Some(warnings) = object["warnings"].as_array_mut()
+            {
+                warnings.push(note.into());
+            }
+            return self.print(&object.to_string());
         }
         self.print(&report::line(input, path, &made.report))?;
         self.warn(input, &made.report);

@@ -59,11 +59,16 @@ impl Input {
     }
 }
 
-fn read(from: impl Read, what: &str, most: ByteSize) -> Result<Bytes, Error> {
+fn read(mut from: impl Read, what: &str, most: ByteSize) -> Result<Bytes, Error> {
     let mut bytes = Vec::new();
-    from.take(most.get().saturating_add(1))
+    let unreadable = |cause| Error::Io { what: format!("cannot read {what}"), cause };
+    let head = u64::try_from(azalea_engine::head_bytes()).unwrap_or(u64::MAX);
+    from.by_ref().take(head.min(most.get())).read_to_end(&mut bytes).map_err(unreadable)?;
+    // What is no media is refused by its first bytes, not after gigabytes of it.
+    azalea_engine::recognise(&bytes)?;
+    from.take(most.get().saturating_add(1).saturating_sub(ByteSize::of(&bytes).get()))
         .read_to_end(&mut bytes)
-        .map_err(|cause| Error::Io { what: format!("cannot read {what}"), cause })?;
+        .map_err(unreadable)?;
     let found = ByteSize::of(&bytes);
     if found > most {
         return Err(Error::TooLarge {
@@ -92,11 +97,18 @@ mod tests {
 
     #[test]
     fn a_pipe_is_read_up_to_the_limit_and_no_further() {
-        let most = ByteSize::new(4);
-        assert_eq!(read(&b"1234"[..], "x", most).unwrap(), &b"1234"[..]);
+        let most = ByteSize::new(13);
+        let gif = b"GIF89a\x01\0\x01\0\0\0\0";
+        assert_eq!(read(&gif[..], "x", most).unwrap(), &gif[..]);
         assert!(matches!(
-            read(io::repeat(0), "x", most),
-            Err(Error::TooLarge { limit: LimitKind::InputBytes, found: 5, allowed: 4 })
+            read(gif.chain(io::repeat(0)), "x", most),
+            Err(Error::TooLarge { limit: LimitKind::InputBytes, found: 14, allowed: 13 })
         ));
+    }
+
+    #[test]
+    fn a_pipe_of_no_media_is_refused_by_its_first_bytes() {
+        let error = read(io::repeat(b'a'), "x", Limits::default().input_bytes).unwrap_err();
+        assert_eq!(error.kind(), azalea_engine::ErrorKind::Unsupported);
     }
 }

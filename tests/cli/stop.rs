@@ -53,7 +53,9 @@ fn an_interrupt_while_input_is_awaited_ends_the_program() {
     let place = Place::new();
     let mut child = place.start(["fit", "-", "-o", "out.mp4"]);
     // More than a pipe holds: when all of it is written, the program is reading and has taken over the signals.
-    child.stdin.as_mut().unwrap().write_all(&vec![0; 4 << 20]).unwrap();
+    let mut media = vec![0; 4 << 20];
+    media[..6].copy_from_slice(b"GIF89a");
+    child.stdin.as_mut().unwrap().write_all(&media).unwrap();
     send("-INT", &child);
     // Standard input is left open until the program has ended, which `wait_with_output` would not do.
     let stdin = child.stdin.take();

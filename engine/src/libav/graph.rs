@@ -248,7 +248,7 @@ fn picture_chain(shape: &PictureShape, path: &PicturePath) -> String {
     let hdr = shape.dynamic_range() != DynamicRange::Standard && tone_mapping_exists();
     if hdr {
         scale(&mut chain, size, "", "");
-        tone_map(&mut chain, shape);
+        tone_map(&mut chain, shape, path.pixels);
         match path.pixels {
             PixelTarget::Video => {}
             PixelTarget::Jpeg => {
@@ -295,17 +295,22 @@ pub(crate) fn tone_mapping_exists() -> bool {
 
 /// To linear light with SDR white at 203 cd/m² (ITU-R BT.2408), to BT.709 primaries, highlights rolled off,
 /// and back to BT.709 video.
-fn tone_map(chain: &mut String, shape: &PictureShape) {
+fn tone_map(chain: &mut String, shape: &PictureShape, pixels: PixelTarget) {
     let transfer = match shape.dynamic_range() {
         DynamicRange::Hlg => "arib-std-b67",
         DynamicRange::Pq | DynamicRange::Standard => "smpte2084",
     };
     let range = if shape.pixels().is_some_and(|pixels| pixels.full_range) { "full" } else { "limited" };
+    // zscale refuses odd sizes where chroma is halved; only video is even by construction.
+    let (first, last) = match pixels {
+        PixelTarget::Video => ("", "yuv420p"),
+        PixelTarget::Jpeg | PixelTarget::Rgba => ("format=yuv444p10le,", "yuv444p"),
+    };
     let _ = write!(
         chain,
-        "zscale=tin={transfer}:min=2020_ncl:pin=2020:rin={range}:t=linear:npl=203,format=gbrpf32le,\
+        "{first}zscale=tin={transfer}:min=2020_ncl:pin=2020:rin={range}:t=linear:npl=203,format=gbrpf32le,\
          zscale=p=709,tonemap=tonemap=mobius:param=0.6:desat=0,zscale=t=709:m=709:r=limited:dither=ordered,\
-         format=yuv420p,"
+         format={last},"
     );
 }
 

@@ -40,9 +40,16 @@ impl Job<'_> {
     }
 
     pub(crate) fn warn_damaged(&mut self, count: u64) {
-        if count > 0 {
-            self.warn(Warning::Damaged { count });
+        if count == 0 {
+            return;
         }
+        for warning in &mut self.warnings {
+            if let Warning::Damaged { count: before } = warning {
+                *before = before.saturating_add(count);
+                return;
+            }
+        }
+        self.warnings.push(Warning::Damaged { count });
     }
 
     /// A report with nothing but what every result has.

@@ -17,7 +17,7 @@ use crate::pipeline::pacing::Pacing;
 use crate::pipeline::pictures::{Material, Pictures, TrackMaterial, Treatment};
 use crate::pipeline::transcode::{Pictured, picture_source};
 use crate::pipeline::verify::{self, Share};
-use crate::planner::animation::{GifSize, first, next};
+use crate::planner::animation::{GifSize, first, last, next};
 use crate::progress::Stage;
 use crate::report::{Action, Fitted, OutputKind};
 use crate::units::{ByteSize, Dimensions, Timestamp};
@@ -68,14 +68,14 @@ pub(crate) fn finish_kept(file: &PictureFile, bytes: Bytes, job: Job<'_>) -> Res
 }
 
 /// Makes a GIF of a video track.
-pub(crate) fn from_tracks(measured: Measured, job: Job<'_>) -> Result<Fitted, Error> {
+pub(crate) fn from_tracks(mut measured: Measured, job: Job<'_>) -> Result<Fitted, Error> {
     let Some(source) = picture_source(&measured, &job) else {
         return Err(Error::unsupported("the input has no pictures to make a GIF of"));
     };
     let Some(stream) = measured.tracks.video.clone() else {
         return Err(Error::unsupported("the input has no pictures to make a GIF of"));
     };
-    let mut material = TrackMaterial::new(measured.tracks, &stream, &job.fit.limits, source.span);
+    let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
     let made = encode(&mut material, &source, &job)?;
     finish(made, job)
 }
@@ -97,7 +97,6 @@ pub(crate) fn encode(material: &mut dyn Material, source: &Pictured, job: &Job<'
     let began = job.enter(Stage::Video);
     let mut size = Some(first(&source.picture));
     let mut redone = 0;
-    let mut last = None;
     while let Some(now) = size {
         // Far above the limit there is no use in going on: what is there tells how much smaller it must be.
         let enough = ByteSize::new(job.fit.limit.get().saturating_mul(4));
@@ -113,15 +112,10 @@ pub(crate) fn encode(material: &mut dyn Material, source: &Pictured, job: &Job<'
         }
         redone += frames;
         size = next(&source.picture, &now, got, job.fit.limit);
-        if size.is_none() {
-            last = Some(now);
-        }
     }
-    let min_bytes = match last {
-        // The smallest GIF as a whole tells which limit would work.
-        Some(last) => ByteSize::of(&encode_once(material, source, last, ByteSize::new(u64::MAX), job)?.0),
-        None => job.fit.limit,
-    };
+    // The smallest GIF as a whole tells which limit would work.
+    let smallest = last(&source.picture);
+    let min_bytes = ByteSize::of(&encode_once(material, source, smallest, ByteSize::new(u64::MAX), job)?.0);
     Err(Error::CannotFit {
         limit: job.fit.limit,
         min_bytes,

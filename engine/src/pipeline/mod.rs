@@ -76,6 +76,13 @@ pub(crate) fn run(source: Source, fit: &Fit, context: &JobContext) -> Result<Fit
                 return Err(Error::unsupported(format!("a {} picture has no sound", file.container)));
             }
             if !file.facts.animated {
+                if fit.wanted == Wanted::Gif && file.container != Container::Gif {
+                    let what = format!(
+                        "a {} picture does not move: there is nothing to make a GIF of",
+                        file.container
+                    );
+                    return Err(Error::unsupported(what));
+                }
                 return still::run(&file, job);
             }
             if fit.wanted == Wanted::Gif

@@ -20,6 +20,14 @@ impl Pacing {
         }
     }
 
+    /// How much later than the beginning the first picture may come without the one before it being shown.
+    pub(crate) fn patience(&self) -> Timestamp {
+        match self {
+            Self::Even { rate, .. } => Timestamp::from_seconds(1.0 / rate.as_f64()),
+            Self::Uneven { .. } => Timestamp::from_micros(20_000),
+        }
+    }
+
     /// What `time` has beyond the nearest slot. A part that is cut out begins anywhere between two pictures;
     /// counted from there, rounded time stamps would fall into one slot and the next by chance.
     #[allow(clippy::cast_precision_loss, reason = "slots stay far below 2^53")]
@@ -49,12 +57,19 @@ pub(crate) struct Pacer {
     origin: Timestamp,
     last: Option<(i64, Timestamp)>,
     /// How far the pictures stand from the slots that are counted from the origin.
-    phase: Timestamp,
+    /// `None` until a picture in the span has come.
+    phase: Option<Timestamp>,
 }
 
 impl Pacer {
     pub(crate) const fn new(pacing: Pacing, origin: Timestamp) -> Self {
-        Self { pacing, origin, last: None, phase: Timestamp::ZERO }
+        Self { pacing, origin, last: None, phase: None }
+    }
+
+    /// The tick of a picture that came before the beginning and is still on the screen then.
+    pub(crate) const fn hold(&mut self) -> i64 {
+        self.last = Some((0, Timestamp::ZERO));
+        0
     }
 
     /// The tick at which a picture of time `pts` is shown; `None` when it is left out.
@@ -64,15 +79,16 @@ impl Pacer {
         let time = pts.minus(self.origin);
         let Some((last_tick, last_time)) = self.last else {
             self.last = Some((0, time));
-            self.phase = self.pacing.phase(time);
+            self.phase = Some(self.pacing.phase(time));
             return Some(0);
         };
+        let phase = *self.phase.get_or_insert_with(|| self.pacing.phase(time));
         let tick = match self.pacing {
             Pacing::Even { rate, divisor } => {
                 // Every n-th source frame falls on a slot; the others round down into the slot before.
                 let early =
                     Timestamp::from_seconds(0.5 / rate.as_f64() * (1.0 - 1.0 / f64::from(divisor.max(1))));
-                self.pacing.ticks(time.minus(self.phase).minus(early))
+                self.pacing.ticks(time.minus(phase).minus(early))
             }
             Pacing::Uneven { least } => {
                 if time.minus(last_time) < least {
@@ -136,6 +152,13 @@ mod tests {
     #[test]
     fn a_late_first_picture_is_held_from_the_beginning() {
         check(even(25, 1, 1), &[1_000_000, 1_040_000], &[Some(0), Some(26)]);
+    }
+
+    #[test]
+    fn a_held_picture_comes_first() {
+        let mut pacer = Pacer::new(Pacing::Uneven { least: Timestamp::from_micros(16_000) }, Timestamp::ZERO);
+        assert_eq!(pacer.hold(), 0);
+        assert_eq!(pacer.keep(Timestamp::from_micros(3_000_000)), Some(1800));
     }
 
     #[test]

@@ -40,8 +40,8 @@ impl Frames for Decoding<'_> {
 
 /// The picture track of an opened container.
 #[derive(Debug)]
-pub(crate) struct TrackMaterial {
-    tracks: Tracks,
+pub(crate) struct TrackMaterial<'a> {
+    tracks: &'a mut Tracks,
     stream: StreamFacts,
     limits: Limits,
     /// The part that is wanted, on the source's clock.
@@ -65,15 +65,15 @@ impl Span {
     }
 }
 
-impl TrackMaterial {
-    pub(crate) fn new(tracks: Tracks, stream: &StreamFacts, limits: &Limits, span: Span) -> Self {
+impl<'a> TrackMaterial<'a> {
+    pub(crate) fn new(tracks: &'a mut Tracks, stream: &StreamFacts, limits: &Limits, span: Span) -> Self {
         Self { tracks, stream: stream.clone(), limits: *limits, span }
     }
 }
 
-impl Material for TrackMaterial {
+impl Material for TrackMaterial<'_> {
     fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error> {
-        let tracks = &mut self.tracks;
+        let tracks = &mut *self.tracks;
         tracks.rewind(&self.limits)?;
         tracks.input.keep_only(&[self.stream.index]);
         if self.span.starts_late {
@@ -103,6 +103,9 @@ pub(crate) struct Pictures<'a> {
     pacer: Pacer,
     graph: Option<(PictureShape, bool, Graph)>,
     ready: VecDeque<Frame>,
+    /// The last picture before the span, which may still be on the screen when it begins.
+    held: Option<Frame>,
+    begun: bool,
     ended: bool,
     last_time: Option<Timestamp>,
     not_tone_mapped: bool,
@@ -116,6 +119,8 @@ impl<'a> Pictures<'a> {
             pacer: Pacer::new(treatment.pacing, treatment.span.start),
             graph: None,
             ready: VecDeque::new(),
+            held: None,
+            begun: false,
             ended: false,
             last_time: None,
             not_tone_mapped: false,
@@ -143,6 +148,9 @@ impl<'a> Pictures<'a> {
                 Some(frame) => self.take(frame)?,
                 None => {
                     self.ended = true;
+                    if !self.begun {
+                        self.show_held()?;
+                    }
                     self.finish_graph()?;
                 }
             }
@@ -155,10 +163,20 @@ impl<'a> Pictures<'a> {
         let time = time.unwrap_or(self.treatment.span.start);
         self.last_time = Some(time);
         let span = self.treatment.span;
-        if (span.starts_late && time < span.start) || (span.ends_early && time >= span.end) {
+        if span.starts_late && time < span.start {
+            self.held = Some(frame);
             return Ok(());
         }
-        let shape = frame.picture_shape();
+        if span.ends_early && time >= span.end {
+            return Ok(());
+        }
+        if !self.begun {
+            self.begun = true;
+            if time.minus(span.start) > self.treatment.pacing.patience() {
+                self.show_held()?;
+            }
+            self.held = None;
+        }
         let deinterlace = self.treatment.interlaced || frame.is_interlaced();
         // A deinterlacer looks at the neighbours, so it must see every frame; without one, frames that are
         // left out need not be filtered.
@@ -168,6 +186,20 @@ impl<'a> Pictures<'a> {
             let Some(tick) = self.pacer.keep(time) else { return Ok(()) };
             frame.set_pts(tick);
         }
+        self.filter(frame, deinterlace)
+    }
+
+    /// Shows the picture that stood on the screen when the span began.
+    fn show_held(&mut self) -> Result<(), Error> {
+        let Some(mut frame) = self.held.take() else { return Ok(()) };
+        let deinterlace = self.treatment.interlaced || frame.is_interlaced();
+        let time = if deinterlace { self.treatment.span.start.micros() } else { self.pacer.hold() };
+        frame.set_pts(time);
+        self.filter(frame, deinterlace)
+    }
+
+    fn filter(&mut self, frame: Frame, deinterlace: bool) -> Result<(), Error> {
+        let shape = frame.picture_shape();
         let fits = self.graph.as_ref().is_some_and(|(known, way, _)| *known == shape && *way == deinterlace);
         if !fits {
             self.finish_graph()?;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fit::Verify;
 use crate::libav::{Answer, Care, Encoder, Frame, Graph, PictureCodec, PicturePath, Pictures, PixelTarget};
 use crate::media::{Container, Orientation};
-use crate::picture;
+use crate::picture::{self, PictureFacts};
 use crate::pipeline::decode::Decoding;
 use crate::pipeline::finish::Job;
 use crate::pipeline::inspect::{PictureFile, open_pictures};
@@ -24,7 +24,7 @@ pub(crate) fn run(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error>
     let keepable = facts.whole && facts.orientation == Orientation::Upright && low_enough;
     if keepable && ByteSize::of(&stripped) <= job.fit.limit {
         let began = job.enter(Stage::Verify);
-        let checked = job.fit.verify == Verify::Decode && facts.dimensions.pixels() <= VERIFIED_PIXELS;
+        let checked = job.fit.verify == Verify::Decode && decoded_bytes(&facts) <= VERIFIED_BYTES;
         let whole = !checked || decode(file, &job)?.1 == 0;
         job.stages.verify += began.elapsed();
         if whole {
@@ -35,10 +35,12 @@ pub(crate) fn run(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error>
             return job.finish(stripped, report);
         }
     }
-    encode(file, job)
+    let kept = Some(ByteSize::of(&stripped)).filter(|size| keepable && *size > job.fit.limit);
+    encode(file, kept, job)
 }
 
-fn encode(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error> {
+/// Encodes the picture; `kept` is the size at which it could be kept.
+fn encode(file: &PictureFile, kept: Option<ByteSize>, mut job: Job<'_>) -> Result<Fitted, Error> {
     let began = job.enter(Stage::Video);
     let (frame, damaged) = decode(file, &job)?;
     if !file.facts.whole {
@@ -48,7 +50,7 @@ fn encode(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error> {
     }
     let stored = frame.dimensions();
     let turned = if file.facts.orientation.swaps_sides() { stored.turned() } else { stored };
-    let mut smallest = ByteSize::new(u64::MAX);
+    let mut smallest = kept.unwrap_or(ByteSize::new(u64::MAX));
     let mut source = Source { frame, orientation: file.facts.orientation, prepared: None };
     for attempt in attempts(turned, file.facts.alpha, job.fit.max_height) {
         job.context.control.stop()?;
@@ -160,5 +162,12 @@ const fn kind(container: Container) -> OutputKind {
     }
 }
 
-/// Larger pictures are kept unseen: decoding one only to look would take a gigabyte.
-const VERIFIED_PIXELS: u64 = 64 * 1024 * 1024;
+/// The memory that a decoded picture takes, about.
+fn decoded_bytes(facts: &PictureFacts) -> u64 {
+    let component = if facts.bit_depth > 8 { 2 } else { 1 };
+    let components = if facts.alpha { 4 } else { 3 };
+    facts.dimensions.pixels().saturating_mul(component * components)
+}
+
+/// Pictures that take more than libav may allocate at once are kept unseen.
+const VERIFIED_BYTES: u64 = 1 << 30;

@@ -14,7 +14,7 @@ use crate::pipeline::sound::{self, SoundTrack};
 use crate::pipeline::tracks::keep;
 use crate::pipeline::video::{self, Failure, VideoPlan, VideoTrack};
 use crate::planner::budget::{self, SoundPlan};
-use crate::planner::division::{Needs, SoundChoice, SoundNeed, divide};
+use crate::planner::division::{Needs, SoundChoice, SoundNeed, divide, least_limit};
 use crate::planner::ladder::{Ladder, PictureSource, Rung};
 use crate::planner::route::Treatment;
 use crate::progress::Stage;
@@ -104,7 +104,14 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         source,
         kept: measured.audio().filter(|_| audio == Treatment::Copy).map(|(_, survey)| survey.bytes),
     });
-    let (plan, choice) = plan_video(&source, need, duration, &job)?;
+    let Some(stream) = measured.tracks.video.clone() else {
+        return Err(Error::internal("the video is gone"));
+    };
+    let mut least = |plan: &VideoPlan| {
+        let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
+        video::least_bytes(&mut material, plan, job.context)
+    };
+    let (plan, choice) = plan_video(&source, need, duration, &job, &mut least)?;
     let sound = match choice {
         SoundChoice::Silent => None,
         SoundChoice::Keep => match keep(&mut measured, &job, Treatment::Absent, Treatment::Copy)? {
@@ -117,34 +124,28 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         },
         SoundChoice::Encode(plan) => make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track),
     };
-    let Some(stream) = measured.tracks.video.clone() else {
-        return Err(Error::internal("the video is gone"));
-    };
-    let mut material = TrackMaterial::new(measured.tracks, &stream, &job.fit.limits, source.span);
+    let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
     make_video(&mut material, &plan, &source, sound, &job)?.finish(job)
 }
 
 /// Divides the limit and plans the pictures; with the plan, what happens to the sound.
+///
+/// When nothing fits, `least` is asked for the fewest bytes of a plan's pictures, where that is quickly told.
 pub(crate) fn plan_video(
     source: &Pictured,
     sound: Option<SoundNeed>,
     duration: Duration,
     job: &Job<'_>,
+    least: &mut dyn FnMut(&VideoPlan) -> Result<ByteSize, Error>,
 ) -> Result<(VideoPlan, SoundChoice), Error> {
     let ladder = Ladder::new(&source.picture);
     let sound_packets = sound.map_or(0, |_| packets_at(48_000, duration));
     let container = |rung: &Rung| source.overhead(rung, duration, sound_packets);
     let needs =
         Needs { duration: duration.max(LEAST_DURATION), sound, ladder: &ladder, container: &container };
-    let division = divide(&needs, job.fit.limit).map_err(|min_bytes| Error::CannotFit {
-        limit: job.fit.limit,
-        min_bytes,
-        what: format!("{:.0} s of video need more for a watchable picture", duration.as_secs_f64().max(1.0)),
-    })?;
-    tracing::debug!(?division, "the limit is divided");
-    let plan = VideoPlan {
-        ladder,
-        first_rung: division.rung,
+    let plan = |first_rung: Rung| VideoPlan {
+        ladder: ladder.clone(),
+        first_rung,
         orientation: source.orientation,
         interlaced: source.interlaced,
         even: source.even,
@@ -157,8 +158,30 @@ pub(crate) fn plan_video(
         source_pixels: f64_of(source.picture.display.pixels()),
         source_ceiling: source.ceiling,
     };
-    Ok((plan, division.sound))
+    match divide(&needs, job.fit.limit) {
+        Ok(division) => {
+            tracing::debug!(?division, "the limit is divided");
+            Ok((plan(division.rung), division.sound))
+        }
+        Err(usual) => {
+            let last = ladder.last();
+            let min_bytes = if source.frames / f64::from(last.divisor.max(1)) <= QUICK_FRAMES {
+                let picture = least(&plan(last))?;
+                least_limit(&needs, ByteSize::from_f64(picture.as_f64() * ENCODER_MARGIN))
+            } else {
+                usual
+            };
+            let seconds = duration.as_secs_f64().max(1.0);
+            let what = format!("{seconds:.0} s of video need more for a watchable picture");
+            Err(Error::CannotFit { limit: job.fit.limit, min_bytes, what })
+        }
+    }
 }
+
+/// Pictures that can be encoded at the smallest size to see what they need, rather than being guessed at.
+const QUICK_FRAMES: f64 = 2000.0;
+/// x264 gives slightly different sizes for the same pictures with another number of threads.
+const ENCODER_MARGIN: f64 = 1.05;
 
 /// A single picture lasts no time; bits a second would be absurd.
 const LEAST_DURATION: Duration = Duration::from_millis(500);
@@ -287,7 +310,8 @@ pub(crate) fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictu
         picture,
         orientation: stream.orientation,
         interlaced: stream.interlaced,
-        even: survey.even && !measured.survey.jumped,
+        // On the coarse grid of a slide show a picture could be half a slide off.
+        even: survey.even && !measured.survey.jumped && frame_rate.as_f64() >= LEAST_EVEN_RATE,
         unbroken: survey.is_unbroken() && !measured.survey.jumped && survey.start <= measured.origin,
         span,
         frames: (packets * part).max(1.0),
@@ -345,5 +369,7 @@ const fn f64_of(value: u64) -> f64 {
     value as f64
 }
 
+/// Frames a second from which slots are fine enough for the eye and the ear.
+const LEAST_EVEN_RATE: f64 = 10.0;
 /// Decoders may give a little more than the packets' times say.
 const SOUND_TAIL: Timestamp = Timestamp::from_micros(100_000);

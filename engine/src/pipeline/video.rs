@@ -14,7 +14,7 @@ use crate::pipeline::pictures::{Material, Pictures, Span, Treatment};
 use crate::pipeline::reorder::rebuild_dts;
 use crate::planner::budget;
 use crate::planner::ladder::{Ladder, Rung};
-use crate::planner::rate::{Advice, FirstGuess, Profile, Search, Verdict};
+use crate::planner::rate::{Advice, FirstGuess, Profile, Search, Verdict, WORST_CRF};
 use crate::units::{ByteSize, FrameRate, Timestamp};
 
 /// What the planner decided about a video track, and what it decided from.
@@ -87,6 +87,22 @@ pub(crate) fn encode(
             None => rung = plan.ladder.below(&rung).ok_or(Failure::CannotFit { least: tally.least })?,
         }
     }
+}
+
+/// The bytes of the plan's first rung at the worst quality that is ever given.
+pub(crate) fn least_bytes(
+    material: &mut dyn Material,
+    plan: &VideoPlan,
+    context: &JobContext,
+) -> Result<ByteSize, Error> {
+    let rung = &plan.first_rung;
+    let mut bytes = 0_usize;
+    let mut count = |packet: usize| {
+        bytes = bytes.saturating_add(packet);
+        Advice::Keep
+    };
+    run_round(material, plan, rung, plan.pacing(rung), WORST_CRF, &mut count, context)?;
+    Ok(ByteSize::new(u64::try_from(bytes).unwrap_or(u64::MAX)))
 }
 
 /// What is counted over all rounds.

@@ -10,11 +10,11 @@ use crate::limits::LimitKind;
 use crate::media::{Container, Orientation};
 use crate::picture::{WebpAnimation, WebpFrame, webp_frames};
 use crate::pipeline::finish::Job;
-use crate::pipeline::gif;
 use crate::pipeline::inspect::PictureFile;
 use crate::pipeline::pictures::{Frames, Material, Span};
 use crate::pipeline::still::{decode_first, one_through};
 use crate::pipeline::transcode::{Pictured, make_video, plan_video};
+use crate::pipeline::{gif, video};
 use crate::planner::budget;
 use crate::planner::ladder::PictureSource;
 use crate::report::{Fitted, Warning};
@@ -47,7 +47,9 @@ pub(crate) fn run(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error>
         let made = gif::encode(&mut material, &source, &job)?;
         return gif::finish(made, job);
     }
-    let (plan, _) = plan_video(&source, None, source.span.duration().since_zero(), &job)?;
+    let (plan, _) = plan_video(&source, None, source.span.duration().since_zero(), &job, &mut |plan| {
+        video::least_bytes(&mut material, plan, job.context)
+    })?;
     let made = make_video(&mut material, &plan, &source, None, &job)?;
     made.finish(job)
 }

@@ -39,13 +39,26 @@ pub(crate) fn next(
     let rate = (size.frames_a_second / too_much.powf(0.35)).max(LEAST_RATE.min(size.frames_a_second));
     let by_rate = size.frames_a_second / rate;
     let by_size = (too_much / by_rate).max(1.05).sqrt() * 1.03;
-    let long = f64::from(size.dimensions.long_side());
-    if long / by_size < LEAST_LONG_SIDE && long <= LEAST_LONG_SIDE * 1.1 {
+    let last = last(source);
+    if *size == last {
         return None;
     }
-    let wanted = (long / by_size).max(LEAST_LONG_SIDE);
+    let wanted = f64::from(size.dimensions.long_side()) / by_size;
+    if wanted <= f64::from(last.dimensions.long_side()) {
+        return Some(last);
+    }
     let factor = wanted / f64::from(source.display.long_side().max(1));
     Some(GifSize { dimensions: scaled(source.display, factor.min(1.0)), frames_a_second: rate })
+}
+
+/// What is tried last, whatever the limit: the smallest GIF worth looking at.
+pub(crate) fn last(source: &PictureSource) -> GifSize {
+    let first = first(source);
+    let factor = LEAST_LONG_SIDE / f64::from(first.dimensions.long_side().max(1));
+    GifSize {
+        dimensions: scaled(first.dimensions, factor.min(1.0)),
+        frames_a_second: first.frames_a_second.min(LEAST_RATE),
+    }
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two and 640")]

@@ -55,21 +55,30 @@ pub(crate) fn divide(needs: &Needs<'_>, limit: ByteSize) -> Result<Division, Byt
     if let Some(division) = try_divide(needs, limit) {
         return Ok(division);
     }
-    let sound =
-        needs.sound.map_or(ByteSize::ZERO, |sound| budget::least_sound(&sound.source).bytes(needs.duration));
-    let picture = needs.ladder.least_rate().bytes_in(needs.duration);
+    let usual = needs.ladder.least_rate().bytes_in(needs.duration);
+    Err(least_limit(needs, ByteSize::from_f64(usual.as_f64() * CONTENT_MARGIN)))
+}
+
+/// The smallest limit that leaves `picture` bytes for pictures at the last rung, within a few per cent.
+pub(crate) fn least_limit(needs: &Needs<'_>, picture: ByteSize) -> ByteSize {
     let container = (needs.container)(&needs.ladder.last());
-    let mut least =
-        sound.saturating_add(picture).saturating_add(container).saturating_add(ByteSize::new(1024));
-    // The estimate leaves out that each part rounds in its own way; a few steps make it true.
-    for _ in 0..200 {
-        if try_divide(needs, least).is_some() {
+    let mut limit = picture.saturating_add(container).saturating_add(ByteSize::new(64));
+    // A higher limit also gives the sound more, so the answer cannot be computed in one go.
+    for _ in 0..1000 {
+        let left = try_divide(needs, limit).map(|division| {
+            let sound = match division.sound {
+                SoundChoice::Silent => ByteSize::ZERO,
+                SoundChoice::Keep => needs.sound.and_then(|sound| sound.kept).unwrap_or_default(),
+                SoundChoice::Encode(plan) => plan.bytes(needs.duration),
+            };
+            budget::picture_bytes(limit, sound, container)
+        });
+        if left.is_some_and(|left| left >= picture) {
             break;
         }
-        least = ByteSize::from_f64(least.as_f64() * 1.03);
+        limit = ByteSize::from_f64(limit.as_f64() * 1.02 + 16.0);
     }
-    // What the content needs is not known yet; the name is to be a limit that works.
-    Err(ByteSize::from_f64(least.as_f64() * CONTENT_MARGIN))
+    limit
 }
 
 fn try_divide(needs: &Needs<'_>, limit: ByteSize) -> Option<Division> {

@@ -87,9 +87,10 @@ impl Ladder {
             .copied()
     }
 
-    /// The next smaller rung with clearly fewer pixels a second.
+    /// The next smaller rung with clearly fewer pixels a second, or the last one.
     pub(crate) fn below(&self, rung: &Rung) -> Option<Rung> {
-        self.rungs.iter().find(|other| good_rate(other) < good_rate(rung) * 0.75).copied()
+        let clearly = self.rungs.iter().find(|other| good_rate(other) < good_rate(rung) * 0.75);
+        clearly.or_else(|| self.rungs.last().filter(|last| good_rate(last) < good_rate(rung))).copied()
     }
 
     /// The smallest picture at the lowest rate.

@@ -26,6 +26,8 @@ const FULL: f64 = 0.966;
 const PREFIX: usize = 96;
 /// Rounds that are encoded to the end, at most, before the best one so far has to do.
 const ROUNDS: usize = 6;
+/// Rounds that were all too large before the search takes larger strides.
+const STUBBORN_ROUNDS: usize = 3;
 /// Rounds that may be stopped early, at most.
 const RESTARTS: u32 = 2;
 
@@ -202,7 +204,13 @@ impl Search {
         if self.rounds.len() >= ROUNDS + 3 {
             return Verdict::TooLarge;
         }
-        let crf = self.next();
+        let mut crf = self.next();
+        if !fits && self.rounds.len() >= STUBBORN_ROUNDS {
+            // Bytes fall less than the slope says, or not at all for a while: larger strides find the way down.
+            let furthest = self.rounds.iter().map(|round| round.crf).fold(TRANSPARENT_CRF, f64::max);
+            let more = f64::from(u32::try_from(self.rounds.len() + 1 - STUBBORN_ROUNDS).unwrap_or(1));
+            crf = crf.max(furthest + 1.5 * more);
+        }
         // The same CRF again would give the same bytes again.
         let stuck = self.rounds.iter().any(|round| round.steady && (round.crf - crf).abs() < 0.02);
         match (crf > WORST_CRF, stuck) {
@@ -445,6 +453,14 @@ mod tests {
             content.encode(search.steer(TRANSPARENT_CRF, Profile::new(vec![1.0; 600]), false)).unwrap();
         assert_eq!(search.judge(&steering), Verdict::Done);
         assert!(steering.bytes() < ByteSize::new(100_000));
+    }
+
+    #[test]
+    fn bytes_that_hardly_fall_are_followed_down() {
+        // Near the end of the range, headers and motion are most of the bytes.
+        let content = Content { weights: vec![300.0; 50], base: 25.0, slope: 0.05 };
+        let (best, rounds) = content.search(9000.0, 29.0);
+        assert!(best.is_some_and(|best| best <= 9000.0), "{best:?} in {rounds}");
     }
 
     proptest! {

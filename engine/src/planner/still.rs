@@ -16,6 +16,8 @@ const QUANTISERS: [u8; 5] = [2, 4, 6, 9, 13];
 const SHRINK: f64 = 0.8;
 /// JPEG's own limit, and more than any screen shows.
 const LONGEST_SIDE: f64 = 16_384.0;
+/// A JPEG of this size is still opened everywhere; libav's encoder refuses somewhat larger ones.
+const MOST_PIXELS: f64 = 100e6;
 /// Below this a picture is a thumbnail.
 const SHORTEST_LONG_SIDE: f64 = 96.0;
 
@@ -25,7 +27,8 @@ const SHORTEST_LONG_SIDE: f64 = 96.0;
 pub(crate) fn attempts(upright: Dimensions, alpha: bool, max_height: Option<u32>) -> Vec<Attempt> {
     let long = f64::from(upright.long_side().max(1));
     let allowed = max_height.map_or(1.0, |height| f64::from(height) / f64::from(upright.height.max(1)));
-    let mut factor = (LONGEST_SIDE / long).min(allowed).min(1.0);
+    let pixels = f64::from(upright.width.max(1)) * f64::from(upright.height.max(1));
+    let mut factor = (LONGEST_SIDE / long).min((MOST_PIXELS / pixels).sqrt()).min(allowed).min(1.0);
     let whole = factor;
     let mut sizes = Vec::new();
     loop {
@@ -78,6 +81,7 @@ mod tests {
             prop_assert!(!list.is_empty() && list.len() < 400);
             for attempt in list {
                 prop_assert!(attempt.dimensions.width <= width && attempt.dimensions.height <= height);
+                prop_assert!(f64::from(attempt.dimensions.width) * f64::from(attempt.dimensions.height) <= 1.001 * MOST_PIXELS);
                 prop_assert!(max.is_none_or(|max| attempt.dimensions.height <= max + 1));
             }
         }

@@ -1,6 +1,6 @@
 //! Colours come out as they were meant, in the one form that every player shows right.
 
-use azalea_engine::Bytes;
+use azalea_engine::{Bytes, Wanted};
 
 use crate::support::clips::{H264, make, quarters, quarters_of};
 use crate::support::look::{Facts, Pictures, assert_colour};
@@ -101,6 +101,9 @@ fn check_high_dynamic_range(transfer: &str, white: &str, red: &str) {
              -colorspace bt2020nc -color_primaries bt2020 -color_trc {transfer} -color_range tv {x265} -tag:v hvc1"
         ),
     );
+    // zscale once refused the odd sizes that a GIF may have.
+    let gif = fit(&source, within(MIB).wanted(Wanted::Gif).max_height(45));
+    assert_eq!(gif.report().dimensions.map(|size| size.height), Some(45));
     let pictures = shown(&source);
     let [red, black, blue, white] = pictures.quarters();
     assert!(white.iter().all(|component| *component >= 170), "{transfer}: white is bright, {white:?}");

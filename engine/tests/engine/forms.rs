@@ -237,3 +237,26 @@ fn damaged_gif_is_not_passed_on() {
         assert_decodes(fitted.bytes());
     }
 }
+
+#[test]
+fn no_gif_is_made_of_a_still() {
+    let still = make("a.png", "-f lavfi -i testsrc2=size=64x36:rate=1 -frames:v 1");
+    let error = crate::support::fails(&still, within(MIB).wanted(Wanted::Gif));
+    assert_eq!(error.kind(), azalea_engine::ErrorKind::Unsupported);
+}
+
+/// A replaced file once became readable for everybody, and a long name left no room for the temporary one.
+#[cfg(unix)]
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let name = format!("{}.png", "n".repeat(251));
+    place.write(&name, b"old");
+    let path = place.path(&name);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let still = make("a.png", "-f lavfi -i testsrc2=size=64x36:rate=1 -frames:v 1");
+    fit(&still, within(MIB)).write_to(&path).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::read(&path).unwrap().starts_with(b"\x89PNG"));
+}

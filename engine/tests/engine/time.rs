@@ -152,3 +152,19 @@ fn sound_that_ends_early_leaves_the_picture_whole() {
     near("length", fitted.report().duration.as_secs_f64(), 2.0, FRAME);
     assert_eq!(fitted.report().frames, 60);
 }
+
+/// A part that begins between two pictures once lost the one on the screen, or was refused as damaged when no
+/// other came.
+#[test]
+fn the_picture_on_the_screen_opens_a_part() {
+    // One slide every five seconds.
+    let source = make("slides.mp4", "-f lavfi -i testsrc2=s=160x90:r=1/5 -t 30 -c:v mpeg4 -q:v 3");
+    let part = |start: f64, end: f64| {
+        let request = within(MIB).start(Duration::from_secs_f64(start)).end(Duration::from_secs_f64(end));
+        picture_times(fit(&source, request).bytes())
+    };
+    assert_eq!(part(11.0, 14.0), [0.0]);
+    let times = part(12.0, 18.0);
+    assert_eq!(times.len(), 2, "{times:?}");
+    near("the next slide", times[1], 3.0, 0.01);
+}
