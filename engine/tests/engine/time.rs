@@ -15,7 +15,7 @@ const SYNC: f64 = 0.05;
 
 #[test]
 fn uneven_frames_keep_their_times() {
-    let uneven = "-vf select='lt(n,15)+not(mod(n,7))+gt(n,50)' -vsync vfr -c:v mpeg4 -q:v 3";
+    let uneven = "-vf select='lt(n,15)+not(mod(n,7))+gt(n,50)' -fps_mode vfr -c:v mpeg4 -q:v 3";
     let source = make("vfr.mkv", &format!("{PICTURE} {uneven}"));
     let fitted = fit(&source, within(MIB));
     Facts::of(fitted.bytes()).assert_plays_inline();

@@ -82,7 +82,7 @@ impl Pictures {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let (width, height) = Facts::of(bytes).size();
         let (width, height) = (usize::try_from(width).unwrap(), usize::try_from(height).unwrap());
-        let words = "-noautorotate -i file -map 0:v:0 -vsync passthrough -f rawvideo -pix_fmt rgb24 -";
+        let words = "-noautorotate -i file -map 0:v:0 -fps_mode passthrough -f rawvideo -pix_fmt rgb24 -";
         let raw = decode(bytes, words);
         let frames = raw.chunks_exact(width * height * 3).map(<[u8]>::to_vec).collect();
         Self { width, height, frames, times: picture_times(bytes) }
