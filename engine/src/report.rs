@@ -1,8 +1,9 @@
 //! The result: the file and how it came about.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{ErrorKind, IoSlice, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -182,18 +183,21 @@ impl Report {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Fitted {
-    bytes: Bytes,
+    /// The file in pieces, as the encoders made them: a second copy would double what a job holds.
+    pieces: Vec<Bytes>,
+    /// The file in one piece, once somebody asked for it.
+    whole: OnceLock<Bytes>,
     report: Report,
 }
 
 impl Fitted {
-    pub(crate) const fn new(bytes: Bytes, report: Report) -> Self {
-        Self { bytes, report }
+    pub(crate) const fn new(pieces: Vec<Bytes>, report: Report) -> Self {
+        Self { pieces, whole: OnceLock::new(), report }
     }
 
-    /// The file.
-    pub const fn bytes(&self) -> &Bytes {
-        &self.bytes
+    /// The file. Its pieces are joined on the first call, which copies them; [`Fitted::write_to`] does without.
+    pub fn bytes(&self) -> &Bytes {
+        self.whole.get_or_init(|| join(&self.pieces))
     }
 
     /// How it came about.
@@ -203,7 +207,8 @@ impl Fitted {
 
     /// Takes the file and the report apart.
     pub fn into_parts(self) -> (Bytes, Report) {
-        (self.bytes, self.report)
+        let bytes = self.whole.into_inner().unwrap_or_else(|| join(&self.pieces));
+        (bytes, self.report)
     }
 
     /// Writes the file to `path`: whole, or not at all.
@@ -216,12 +221,12 @@ impl Fitted {
     pub fn write_to(&self, path: &Path) -> Result<(), Error> {
         let failed = |cause| Error::Io { what: format!("cannot write {}", path.display()), cause };
         if path.file_name().is_none() {
-            return Err(failed(std::io::ErrorKind::InvalidInput.into()));
+            return Err(failed(ErrorKind::InvalidInput.into()));
         }
         let before = std::fs::metadata(path).ok();
         let (mut file, temporary) = create_beside(path).map_err(failed)?;
         let written = (|| {
-            file.write_all(&self.bytes)?;
+            write_pieces(&mut file, &self.pieces)?;
             if let Some(before) = before {
                 // Who may read the old file may read the new one, and nobody else.
                 file.set_permissions(before.permissions())?;
@@ -252,7 +257,7 @@ fn create_beside(path: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
         // A name of its own length: with the result's name in it, it could be too long for the folder.
         let temporary = path.with_file_name(format!(".azalea-{}-{number}.tmp", std::process::id()));
         match options.open(&temporary) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < MOST_NAMES => {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < MOST_NAMES => {
                 tries += 1;
             }
             opened => return opened.map(|file| (file, temporary)),
@@ -262,3 +267,32 @@ fn create_beside(path: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
 
 /// Left-overs of a killed process with the same number may stand in the way.
 const MOST_NAMES: u32 = 100;
+
+fn join(pieces: &[Bytes]) -> Bytes {
+    match pieces {
+        [piece] => piece.clone(),
+        pieces => Bytes::from(pieces.concat()),
+    }
+}
+
+/// Hands many pieces at once to the system, since a call for each would cost more than its bytes.
+fn write_pieces(file: &mut impl Write, pieces: &[Bytes]) -> std::io::Result<()> {
+    for group in pieces.chunks(PIECES_A_CALL) {
+        let mut slices: Vec<IoSlice<'_>> = group.iter().map(|piece| IoSlice::new(piece)).collect();
+        let mut rest = slices.as_mut_slice();
+        // What comes first may be empty, and writing nothing would look like a full disk.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match file.write_vectored(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => IoSlice::advance_slices(&mut rest, count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What Linux takes in one call.
+const PIECES_A_CALL: usize = 1024;

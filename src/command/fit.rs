@@ -171,7 +171,7 @@ impl Run<'_> {
             // Written now and not when it is told, so that the bytes of finished results do not pile up.
             let outcome = result.map_err(anyhow::Error::from).and_then(|fitted| {
                 let path = self.places.put(index, &fitted, self.screen)?;
-                Ok(Made { path, report: fitted.into_parts().1 })
+                Ok(Made { path, report: fitted.report().clone() })
             });
             self.settle(index, outcome);
         }

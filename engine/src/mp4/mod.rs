@@ -7,7 +7,7 @@
 //! This room is pure: bytes in, bytes out. It knows no libav, no thread and no clock.
 //!
 //! Invariants:
-//! - **[`size`] and [`write`] agree to the byte**, since both render the same index.
+//! - **[`size`] and [`pieces`] agree to the byte**, since both render the same index.
 //! - **[`overhead_bound`] is never below the real overhead** of a movie that matches its plan.
 //! - **No input panics**, loops for long or makes this room allocate more than a small multiple of its size.
 
@@ -29,4 +29,6 @@ mod tests;
 pub(crate) use movie::{AudioFormat, ColorTags, Movie, Sample, Track, VideoFormat};
 pub(crate) use overhead::{Pacing, Planned, PlannedAudio, PlannedVideo, overhead_bound};
 pub(crate) use scan::{Layout, TrackKind, TrackLayout, scan};
-pub(crate) use writer::{size, write};
+#[cfg(test)]
+pub(crate) use writer::write;
+pub(crate) use writer::{pieces, size};

@@ -10,39 +10,50 @@ use super::entries::{audio_entry, video_entry};
 use super::movie::{AudioFormat, Movie, Sample, VideoFormat};
 use super::tables::{MOVIE_TIMESCALE, Run, Tables};
 
-/// The exact size of the file that [`write`] makes of `movie`, without touching the samples' bytes.
+/// The exact size of the file that [`pieces`] makes of `movie`, without touching the samples' bytes.
 ///
-/// A movie that cannot be written is larger than any limit; [`write`] says why.
+/// A movie that cannot be written is larger than any limit; [`pieces`] says why.
 pub(crate) fn size(movie: &Movie) -> ByteSize {
     Plan::new(movie).map_or(ByteSize::new(u64::MAX), |plan| ByteSize::new(plan.total()))
 }
 
-/// Writes `movie` into memory: brand, index, samples. Tracks alternate about once a second.
+/// Lays `movie` out as a file: brand and index in the first piece, then the samples, which are shared and not
+/// copied. Tracks alternate about once a second.
 ///
 /// # Errors
 /// `Internal` when there is no track, when the samples break a rule of [`Sample`], or when a format is
 /// impossibly large.
-pub(crate) fn write(movie: &Movie) -> Result<Bytes, Error> {
+pub(crate) fn pieces(movie: &Movie) -> Result<Vec<Bytes>, Error> {
     let plan = Plan::new(movie)?;
-    let total =
-        usize::try_from(plan.total()).map_err(|_| Error::internal("the file does not fit into memory"))?;
-    let mut file = Vec::with_capacity(total);
-    plan.write_head(&mut file);
+    let mut head = Vec::new();
+    plan.write_head(&mut head);
+    let samples = plan.tracks.iter().fold(1_usize, |sum, track| sum.saturating_add(track.samples.len()));
+    let mut pieces = Vec::with_capacity(samples);
+    let mut written = ByteSize::of(&head);
+    pieces.push(Bytes::from(head));
     for &Place { track, chunk } in &plan.order {
         let Some(track) = plan.tracks.get(track) else { continue };
         let Some(chunk) = track.tables.chunks.get(chunk) else { continue };
         let count = usize::try_from(chunk.samples).unwrap_or(usize::MAX);
         for sample in track.samples.iter().skip(chunk.first).take(count) {
-            file.extend_from_slice(&sample.data);
+            written = written.saturating_add(ByteSize::of(&sample.data));
+            pieces.push(sample.data.clone());
         }
     }
-    if file.len() != total {
-        return Err(Error::internal(format!("{} bytes were written where {total} were planned", file.len())));
+    if written.get() != plan.total() {
+        let (written, planned) = (written.get(), plan.total());
+        return Err(Error::internal(format!("{written} bytes were written where {planned} were planned")));
     }
-    Ok(Bytes::from(file))
+    Ok(pieces)
 }
 
-/// Everything that [`write`] puts before the first sample.
+/// All of [`pieces`] in one.
+#[cfg(test)]
+pub(crate) fn write(movie: &Movie) -> Result<Bytes, Error> {
+    pieces(movie).map(|pieces| Bytes::from(pieces.concat()))
+}
+
+/// Everything that [`pieces`] puts before the first sample.
 #[cfg(test)]
 pub(super) fn head(movie: &Movie) -> Result<Vec<u8>, Error> {
     let mut head = Vec::new();

@@ -77,8 +77,13 @@ impl Job<'_> {
     }
 
     /// The result: checked against the limit to the byte.
-    pub(crate) fn finish(self, bytes: Bytes, mut report: Report) -> Result<Fitted, Error> {
-        report.bytes = ByteSize::of(&bytes);
+    pub(crate) fn finish(self, bytes: Bytes, report: Report) -> Result<Fitted, Error> {
+        self.finish_pieces(vec![bytes], report)
+    }
+
+    fn finish_pieces(self, pieces: Vec<Bytes>, mut report: Report) -> Result<Fitted, Error> {
+        report.bytes =
+            pieces.iter().fold(ByteSize::ZERO, |sum, piece| sum.saturating_add(ByteSize::of(piece)));
         if report.bytes > self.fit.limit {
             // The planner left room for everything; this is the last guard of the promise.
             return Err(Error::internal(format!(
@@ -92,13 +97,13 @@ impl Job<'_> {
         report.wall = self.began.elapsed();
         report.cpu = cpu_time().saturating_sub(self.cpu_before);
         self.context.control.advance(1.0);
-        Ok(Fitted::new(bytes, report))
+        Ok(Fitted::new(pieces, report))
     }
 
     /// Writes an mp4 and reports on its tracks.
     pub(crate) fn finish_movie(mut self, movie: &Movie, mut report: Report) -> Result<Fitted, Error> {
         let began = self.enter(Stage::Mux);
-        let bytes = mp4::write(movie)?;
+        let pieces = mp4::pieces(movie)?;
         self.stages.mux += began.elapsed();
         let mut longest = Duration::ZERO;
         if let Some(track) = &movie.video {
@@ -115,7 +120,7 @@ impl Job<'_> {
             report.audio_rate = Some(track_bytes(track).over(duration));
         }
         report.duration = longest;
-        self.finish(bytes, report)
+        self.finish_pieces(pieces, report)
     }
 }
 
