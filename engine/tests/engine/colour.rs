@@ -93,14 +93,14 @@ fn transparency_goes_over_black() {
 #[track_caller]
 fn check_high_dynamic_range(transfer: &str, white: &str, red: &str) {
     let source = quarters_of([red, "black", "0x203080", white], 320, 180, 1);
-    // On the frames: newer releases of the program let these prevail over options of the output.
+    // On the frames and on the output: old releases of the program heed only the options, new ones the frames.
     let tags = format!("setparams=range=tv:color_primaries=bt2020:color_trc={transfer}:colorspace=bt2020nc");
     let x265 = "-c:v libx265 -preset ultrafast -x265-params log-level=none:crf=10";
     let source = make(
         "hdr.mp4",
         &format!(
-            "-f lavfi -i {source},scale=out_color_matrix=bt2020:out_range=tv,format=yuv420p10le,{tags} {x265} \
-             -tag:v hvc1"
+            "-f lavfi -i {source},scale=out_color_matrix=bt2020:out_range=tv,format=yuv420p10le,{tags} \
+             -colorspace bt2020nc -color_primaries bt2020 -color_trc {transfer} -color_range tv {x265} -tag:v hvc1"
         ),
     );
     assert_eq!(Facts::of(&source).stream("video", "color_transfer"), transfer);
