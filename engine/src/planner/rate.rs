@@ -31,6 +31,9 @@ const STUBBORN_ROUNDS: usize = 3;
 /// Rounds that may be stopped early, at most.
 const RESTARTS: u32 = 2;
 
+/// More than any frame's bytes; sums of wild weights must not overflow.
+const MOST_WEIGHT: f64 = 1e15;
+
 /// How a track's complexity is spread over its frames, from 0 at the first to 1 after the last.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Profile(Vec<f64>);
@@ -41,7 +44,7 @@ impl Profile {
         let mut sum = 0.0;
         let mut cumulative = vec![0.0];
         for weight in weights {
-            sum += if weight.is_finite() && weight > 0.0 { weight } else { 0.0 };
+            sum += if weight.is_finite() && weight > 0.0 { weight.min(MOST_WEIGHT) } else { 0.0 };
             cumulative.push(sum);
         }
         let count = f64::from(u32::try_from(cumulative.len().saturating_sub(1)).unwrap_or(u32::MAX));
@@ -461,6 +464,12 @@ mod tests {
         let content = Content { weights: vec![300.0; 50], base: 25.0, slope: 0.05 };
         let (best, rounds) = content.search(9000.0, 29.0);
         assert!(best.is_some_and(|best| best <= 9000.0), "{best:?} in {rounds}");
+    }
+
+    #[test]
+    fn wild_weights_overflow_nothing() {
+        let profile = Profile::new([f64::MAX, f64::MAX, f64::NAN, -1.0]);
+        assert_eq!(profile.0, [0.0, 0.5, 1.0, 1.0, 1.0]);
     }
 
     proptest! {
