@@ -37,7 +37,7 @@ pub(crate) struct Wish<'a> {
 /// `Corrupt` when a stream turns out to be no such stream; the caller then encodes it.
 pub(crate) fn copy(tracks: &mut Tracks, wish: Wish<'_>) -> Result<Kept, Error> {
     let keep: Vec<usize> = wish.video.iter().chain(&wish.audio).map(|stream| stream.index).collect();
-    tracks.input.keep_only(&keep);
+    tracks.narrow(&keep);
     let color = tracks.sps.and_then(|sps| sps.color).map(|color| ColorTags {
         primaries: u16::from(color.primaries),
         transfer: u16::from(color.transfer),

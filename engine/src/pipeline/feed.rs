@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::libav::{Answer, Input, Packet};
 use crate::media::Container;
-use crate::pipeline::timeline::Timeline;
+use crate::pipeline::timeline::{Moment, Timeline};
 
 /// Reads an input from where it stands.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(crate) struct Feed<'a> {
 impl<'a> Feed<'a> {
     pub(crate) fn new(input: &'a mut Input) -> Result<Self, Error> {
         let packet = Packet::new().map_err(|fault| fault.internal("cannot read packets"))?;
-        let jumps = matches!(input.container(), Container::MpegTs | Container::MpegPs | Container::Flv);
-        Ok(Self { input, packet, timeline: jumps.then(Timeline::default) })
+        let timeline = clock_may_jump(input.container()).then(Timeline::default);
+        Ok(Self { input, packet, timeline })
     }
 
     /// The next packet; `None` at the end.
@@ -30,7 +30,9 @@ impl<'a> Feed<'a> {
         if let Some(timeline) = &mut self.timeline
             && let Some(dts) = self.packet.dts().or_else(|| self.packet.pts())
         {
-            let shift = timeline.shift(self.packet.stream(), dts, self.packet.duration());
+            let pts = self.packet.pts().unwrap_or(dts);
+            let moment = Moment { dts, pts, duration: self.packet.duration() };
+            let shift = timeline.shift(self.packet.stream(), moment);
             self.packet.shift(shift);
         }
         Ok(Some(&self.packet))
@@ -40,4 +42,9 @@ impl<'a> Feed<'a> {
     pub(crate) fn jumps(&self) -> u32 {
         self.timeline.as_ref().map_or(0, Timeline::jumps)
     }
+}
+
+/// Whether files of this kind are joined or interrupted without their time stamps being made good.
+pub(crate) const fn clock_may_jump(container: Container) -> bool {
+    matches!(container, Container::MpegTs | Container::MpegPs | Container::Flv)
 }

@@ -12,6 +12,7 @@ use crate::media::{Container, Orientation};
 use crate::mp4::h264::{self, Sps};
 use crate::mp4::{self, Layout};
 use crate::picture::{self, PictureFacts};
+use crate::pipeline::feed::clock_may_jump;
 use crate::progress::Control;
 use crate::sniff;
 use crate::source::{Reader, Source};
@@ -171,9 +172,19 @@ impl Tracks {
     /// Closes the demuxer and opens it again at the beginning.
     pub(crate) fn rewind(&mut self, limits: &Limits) -> Result<(), Error> {
         self.input.reopen(limits)?;
-        let keep: Vec<usize> = self.video.iter().chain(&self.sounds).map(|stream| stream.index).collect();
-        self.input.keep_only(&keep);
+        self.input.keep_only(&self.chosen());
         Ok(())
+    }
+
+    /// From here on packets of other streams need not be read, unless all of them together make the clock.
+    pub(crate) fn narrow(&mut self, streams: &[usize]) {
+        if !clock_may_jump(self.input.container()) {
+            self.input.keep_only(streams);
+        }
+    }
+
+    fn chosen(&self) -> Vec<usize> {
+        self.video.iter().chain(&self.sounds).map(|stream| stream.index).collect()
     }
 
     /// Goes near `time` where the container has an index to go by; elsewhere reading goes on from here.

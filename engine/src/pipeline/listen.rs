@@ -32,7 +32,7 @@ fn is_audible(
     limits: &Limits,
     control: &Control,
 ) -> Result<bool, Error> {
-    tracks.input.keep_only(&[stream.index]);
+    tracks.narrow(&[stream.index]);
     let mut decoding = match Decoding::new(&mut tracks.input, stream, Care::Lenient, limits) {
         Ok(decoding) => decoding,
         Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => return Ok(false),

@@ -75,7 +75,7 @@ impl Material for TrackMaterial<'_> {
     fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error> {
         let tracks = &mut *self.tracks;
         tracks.rewind(&self.limits)?;
-        tracks.input.keep_only(&[self.stream.index]);
+        tracks.narrow(&[self.stream.index]);
         if self.span.starts_late {
             tracks.seek_near(self.stream.index, self.span.start);
         }

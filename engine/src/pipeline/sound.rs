@@ -29,7 +29,7 @@ pub(crate) fn encode(
     limits: &Limits,
     control: &Control,
 ) -> Result<Option<SoundTrack>, Error> {
-    tracks.input.keep_only(&[stream.index]);
+    tracks.narrow(&[stream.index]);
     if span.starts_late {
         tracks.seek_near(stream.index, span.start);
     }

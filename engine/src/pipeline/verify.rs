@@ -24,7 +24,7 @@ pub(crate) fn is_whole(
     limits: &Limits,
     control: &Control,
 ) -> Result<bool, Error> {
-    tracks.input.keep_only(&[stream.index]);
+    tracks.narrow(&[stream.index]);
     let mut decoding = match Decoding::new(&mut tracks.input, stream, Care::Strict, limits) {
         Ok(decoding) => decoding,
         Err(Error::Corrupt { .. }) => return Ok(false),

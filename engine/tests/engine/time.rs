@@ -145,6 +145,37 @@ fn picture_and_sound_of_a_transport_stream_begin_together() {
 }
 
 #[test]
+fn joined_transport_streams_stay_in_step_whatever_ends_first() {
+    let coded = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac";
+    let (flash, beep) = flash_and_beep(1.0);
+    let second = make("second.ts", &format!("{flash} {beep} {coded}"));
+    for (picture, sound) in [(1.0, 1.5), (1.5, 1.0), (1.0, 1.0)] {
+        let first = format!(
+            "-f lavfi -i color=black:s=160x90:r=30:d={picture} -f lavfi -i anullsrc=r=48000:d={sound} {coded}"
+        );
+        let joined = Bytes::from([&make("first.ts", &first)[..], &second[..]].concat());
+        let found = moments(&joined, None, None);
+        near("distance", found.beep - found.flash, 0.0, SYNC);
+        // The first part lasts as long as its longer track; a track's last packet and delay may add a little.
+        near("flash", found.flash, f64::max(picture, sound) + 1.0, 0.1);
+    }
+}
+
+#[test]
+fn long_pause_of_one_track_stays_as_it_is() {
+    let (flash, beep) = flash_and_beep(13.0);
+    let (flash, beep) = (flash.replace(":d=3", ":d=14"), beep.replace(":d=3", ":d=14"));
+    let sparse = "-vf select='lt(t,0.5)+gt(t,12.5)' -fps_mode vfr";
+    let silent = "-af aselect='lt(t,0.5)+gt(t,12.5)'";
+    let coded = "-c:v libx264 -preset ultrafast -bf 2 -pix_fmt yuv420p -c:a aac";
+    for name in ["pause.flv", "pause.ts", "pause.mkv"] {
+        for pause in [sparse, silent] {
+            check_moments(&make(name, &format!("{flash} {beep} {pause} {coded}")), 13.0, 13.0);
+        }
+    }
+}
+
+#[test]
 fn sound_that_ends_early_leaves_the_picture_whole() {
     let short = TONE.replace("duration=2", "duration=1");
     let fitted =

@@ -82,8 +82,10 @@ impl Pictures {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let (width, height) = Facts::of(bytes).size();
         let (width, height) = (usize::try_from(width).unwrap(), usize::try_from(height).unwrap());
-        let words = "-noautorotate -i file -map 0:v:0 -fps_mode passthrough -f rawvideo -pix_fmt rgb24 -";
-        let raw = decode(bytes, words);
+        // On the clock of an average rate two pictures of an uneven track could meet, and ffmpeg complains.
+        let clock = "-fps_mode passthrough -enc_time_base 1:90000";
+        let words = format!("-noautorotate -i file -map 0:v:0 {clock} -f rawvideo -pix_fmt rgb24 -");
+        let raw = decode(bytes, &words);
         let frames = raw.chunks_exact(width * height * 3).map(<[u8]>::to_vec).collect();
         Self { width, height, frames, times: picture_times(bytes) }
     }
