@@ -184,7 +184,7 @@ pub(crate) fn misnomer(path: &Path, kind: OutputKind) -> Option<String> {
     let fits = extension.is_empty()
         || extension == kind.extension()
         || (kind == OutputKind::Jpeg && extension == "jpeg");
-    (!fits).then(|| format!("{} holds a {} file", path.display(), kind.extension()))
+    (!fits).then(|| format!("{} holds a file of kind {}", path.display(), kind.extension()))
 }
 
 fn derive_names(inputs: &[Input], shared: Option<&Path>) -> Vec<Derived> {
@@ -304,7 +304,7 @@ mod tests {
     fn a_name_that_promises_another_kind_is_noted() {
         assert_eq!(
             misnomer(Path::new("out.mp4"), OutputKind::Png),
-            Some("out.mp4 holds a png file".to_owned())
+            Some("out.mp4 holds a file of kind png".to_owned())
         );
         for (name, kind) in [
             ("out.MP4", OutputKind::Mp4),

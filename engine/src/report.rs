@@ -92,6 +92,11 @@ pub enum Warning {
     },
     /// The picture is high dynamic range and this build has no filter to map it; colours are approximate.
     NotToneMapped,
+    /// The picture could not be used; the result is sound alone.
+    VideoDropped {
+        /// Why, in words for people.
+        reason: String,
+    },
     /// The sound could not be used; the result is silent.
     AudioDropped {
         /// Why, in words for people.
@@ -108,6 +113,7 @@ impl fmt::Display for Warning {
             Self::NotToneMapped => {
                 f.write_str("this libav has no zscale filter, so high dynamic range was not tone-mapped")
             }
+            Self::VideoDropped { reason } => write!(f, "the picture was left out: {reason}"),
             Self::AudioDropped { reason } => write!(f, "the sound was left out: {reason}"),
         }
     }

@@ -214,8 +214,7 @@ impl Run<'_> {
         }
         self.print(&report::line(input, path, &made.report))?;
         self.warn(input, &made.report);
-        let note = output::misnomer(path, made.report.kind).filter(|_| self.screen.is_watched());
-        if let Some(note) = note {
+        if let Some(note) = output::misnomer(path, made.report.kind) {
             self.screen.complain("note", &terminal::escape(&note));
         }
         Ok(())

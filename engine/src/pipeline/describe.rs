@@ -90,6 +90,10 @@ impl Tracks {
         let mut hindrances = self.container_hindrances();
         hindrances.extend(self.video_hindrance());
         hindrances.extend(self.sounds.first().and_then(sound_hindrance));
+        let unknown = [("video", &self.unknown_video), ("sound", &self.unknown_sound)];
+        hindrances.extend(unknown.into_iter().filter_map(|(what, codec)| {
+            codec.as_ref().map(|codec| format!("the {what} codec {codec} is not supported"))
+        }));
         if let Some(rate) = self.video.as_ref().and_then(|stream| stream.average_rate)
             && rate.as_f64() > MOST_FRAMES_A_SECOND
         {

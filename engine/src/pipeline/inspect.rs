@@ -36,6 +36,10 @@ pub(crate) struct Tracks {
     pub(crate) video: Option<StreamFacts>,
     /// Sound tracks that can be decoded, the one a listener would choose by the container's words first.
     pub(crate) sounds: Vec<StreamFacts>,
+    /// The codec of the picture, when there is a picture and none that can be decoded.
+    pub(crate) unknown_video: Option<String>,
+    /// The codec of the sound, when there is sound and none that can be decoded.
+    pub(crate) unknown_sound: Option<String>,
     pub(crate) streams: u32,
     pub(crate) audio_tracks: u32,
     /// Where an mp4's parts are.
@@ -159,6 +163,8 @@ fn open_tracks(
     Ok(Tracks {
         input,
         bytes,
+        unknown_video: unknown_codec(&streams, StreamKind::Video).filter(|_| video.is_none()),
+        unknown_sound: unknown_codec(&streams, StreamKind::Audio).filter(|_| sounds.is_empty()),
         video,
         sounds,
         streams: u32::try_from(streams.len()).unwrap_or(u32::MAX),
@@ -281,13 +287,19 @@ fn refuse_what_has_nothing(container: Container, streams: &[StreamFacts], usable
     if usable {
         return Ok(());
     }
-    let unknown = streams
-        .iter()
-        .find(|stream| stream.kind != StreamKind::Other && !stream.decodable && !stream.is_attached_picture);
-    if let Some(stream) = unknown {
-        return Err(Error::unsupported(format!("the codec {} is not supported", stream.codec)));
+    let unknown =
+        [StreamKind::Video, StreamKind::Audio].into_iter().find_map(|kind| unknown_codec(streams, kind));
+    if let Some(codec) = unknown {
+        return Err(Error::unsupported(format!("the codec {codec} is not supported")));
     }
     Err(Error::corrupt(format!("the {container} file has no video and no audio stream that can be decoded")))
+}
+
+/// The codec of the first track of this kind that cannot be decoded.
+fn unknown_codec(streams: &[StreamFacts], kind: StreamKind) -> Option<String> {
+    let unknown =
+        |stream: &&StreamFacts| stream.kind == kind && !stream.decodable && !stream.is_attached_picture;
+    streams.iter().find(unknown).map(|stream| stream.codec.clone())
 }
 
 fn check_pixels(dimensions: Dimensions, limits: &Limits) -> Result<(), Error> {

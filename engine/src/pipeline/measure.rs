@@ -34,17 +34,27 @@ pub(crate) fn measure(mut tracks: Tracks, job: &mut Job<'_>) -> Result<Measured,
     listen::prefer_audible(&mut tracks, limits, &job.context.control)?;
     if job.fit.wanted == Wanted::AudioOnly {
         if tracks.sounds.is_empty() {
-            return Err(Error::unsupported("the input has no sound"));
+            return Err(Error::unsupported(tracks.unknown_sound.as_ref().map_or_else(
+                || "the input has no sound".to_owned(),
+                |codec| format!("the codec {codec} of the sound is not supported"),
+            )));
         }
         tracks.video = None;
+    } else if let Some(codec) = &tracks.unknown_video {
+        return Err(Error::unsupported(format!("the codec {codec} of the picture is not supported")));
     }
     tracks.rewind(limits)?;
     let survey = survey(&mut tracks, limits)?;
-    if survey.video.as_ref().is_none_or(|video| video.packets == 0) {
-        tracks.video = None;
+    let empty = |track: Option<&TrackSurvey>| track.is_none_or(|track| track.packets == 0);
+    if empty(survey.video.as_ref()) && tracks.video.take().is_some() {
+        job.warn(Warning::VideoDropped { reason: "the file holds nothing of it".to_owned() });
     }
-    if survey.audio.as_ref().is_none_or(|audio| audio.packets == 0) {
-        tracks.sounds.clear();
+    let wants_sound = job.fit.wanted != Wanted::Gif;
+    if empty(survey.audio.as_ref()) && !std::mem::take(&mut tracks.sounds).is_empty() && wants_sound {
+        job.warn(Warning::AudioDropped { reason: "the file holds nothing of it".to_owned() });
+    }
+    if let Some(codec) = tracks.unknown_sound.as_ref().filter(|_| wants_sound) {
+        job.warn(Warning::AudioDropped { reason: format!("its codec {codec} is not supported") });
     }
     if survey.cut_short {
         job.warn(Warning::CutShort);

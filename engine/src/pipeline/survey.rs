@@ -238,14 +238,21 @@ fn from_index(
         let Some(stream) = stream else { continue };
         let index = tracks.input.index(stream.index);
         let start = starts.get(number).copied().flatten();
-        let (track, cut) = gather_index(&index, start, size);
+        let (track, cut) = gather_index(&index, start, stream.duration, size);
         survey.cut_short |= cut;
         *(if number == 0 { &mut survey.video } else { &mut survey.audio }) = Some(track);
     }
     Ok(survey)
 }
 
-fn gather_index(index: &[IndexEntry], start: Option<Timestamp>, size: u64) -> (TrackSurvey, bool) {
+/// `start` is when the first packet is shown, `end` the decoding time at which the last one ends, as far as
+/// these are known.
+fn gather_index(
+    index: &[IndexEntry],
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+    size: u64,
+) -> (TrackSurvey, bool) {
     let mut gathering = Gathering::default();
     let mut cut_short = false;
     let first = index.iter().find(|entry| !entry.hidden).map_or(Timestamp::ZERO, |entry| entry.dts);
@@ -260,6 +267,10 @@ fn gather_index(index: &[IndexEntry], start: Option<Timestamp>, size: u64) -> (T
         } else {
             gathering.add(entry.dts.plus(offset), entry.bytes, Timestamp::ZERO);
         }
+    }
+    // A picture may stay on the screen for long: an index tells how long by where the track ends.
+    if let (Some(end), Some(last)) = (end, index.last().filter(|last| !last.hidden && !cut_short)) {
+        gathering.last_duration = end.minus(last.dts).max(Timestamp::ZERO);
     }
     (gathering.finish(), cut_short)
 }

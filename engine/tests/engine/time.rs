@@ -145,6 +145,25 @@ fn picture_and_sound_of_a_transport_stream_begin_together() {
 }
 
 #[test]
+fn last_picture_stays_as_long_as_the_index_says() {
+    let still = "-f lavfi -i color=red:s=160x90:r=1/4:d=4";
+    let coded = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p";
+    let tone = TONE.replace("duration=2", "duration=4");
+    let one = format!("{still} {tone} {coded} -c:a aac -fflags +bitexact -movflags +faststart");
+    let one = make("one.mp4", &one);
+    let kept = fit(&one, within(MIB));
+    assert_eq!(kept.report().action, Action::Pass);
+    let slides = "-f lavfi -i testsrc2=s=160x90:r=2:d=1.5,setpts='if(eq(N,2),4,N)/2/TB'";
+    let slides = make("slides.mp4", &format!("{slides} -vsync vfr {coded} -t 4"));
+    for (source, seconds) in [(&one, 4.0), (&slides, Facts::of(&slides).seconds())] {
+        let made = fit(source, within(MIB).max_height(64));
+        assert_eq!(made.report().action, Action::Transcode);
+        near("length", Facts::of(made.bytes()).seconds(), seconds, 0.03);
+        near("length of the pictures", made.report().duration.as_secs_f64(), seconds, 0.03);
+    }
+}
+
+#[test]
 fn joined_transport_streams_stay_in_step_whatever_ends_first() {
     let coded = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac";
     let (flash, beep) = flash_and_beep(1.0);

@@ -1,10 +1,10 @@
 //! The right tracks are chosen, and nothing else gets through.
 
-use azalea_engine::{Action, Bytes, OutputKind};
+use azalea_engine::{Action, Bytes, OutputKind, Wanted};
 
 use crate::support::clips::{H264, PICTURE, Place, TONE, make};
 use crate::support::look::{Facts, Sound, assert_decodes};
-use crate::support::{KIB, MIB, fit, near, within};
+use crate::support::{KIB, MIB, fails, fit, near, within};
 
 /// A tone of this pitch, as one more input.
 fn tone(hertz: u32) -> String {
@@ -122,4 +122,22 @@ fn nothing_private_gets_through() {
         assert!(!facts.mentions("chapters.") && !facts.mentions("tags.title"), "{name}");
         assert_decodes(fitted.bytes());
     }
+}
+
+#[test]
+fn sound_that_cannot_be_decoded_is_missed_aloud() {
+    let source = make("wma.mkv", &format!("{PICTURE} {TONE} {H264} -c:a wmav2"));
+    let fitted = fit(&source, within(MIB));
+    Facts::of(fitted.bytes()).assert_plays_inline();
+    let warnings: Vec<String> = fitted.report().warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["the sound was left out: its codec wmav2 is not supported"]);
+}
+
+#[test]
+fn picture_that_cannot_be_decoded_is_not_passed_over() {
+    let source = make("ffv1.mkv", &format!("{PICTURE} {TONE} -c:v ffv1 -c:a aac"));
+    let error = fails(&source, within(MIB));
+    assert_eq!(error.to_string(), "the codec ffv1 of the picture is not supported");
+    let sound = fit(&source, within(MIB).wanted(Wanted::AudioOnly));
+    assert_eq!((sound.report().kind, sound.report().warnings.len()), (OutputKind::M4a, 0));
 }
