@@ -10,8 +10,9 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, UsageError};
 use crate::facts;
+use crate::terminal::Screen;
 
 /// Makes any video fit under a size limit and play where it is posted.
 #[derive(Debug, Parser)]
@@ -149,15 +150,25 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
         }
         Err(error) => error,
     };
-    // The reader of the pipe may be gone, and there is nobody left to tell.
-    let _ = error.print();
-    if !error.use_stderr() {
-        return Err(Exit::Done);
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // The reader of the pipe may be gone, and there is nobody left to tell.
+        let _ = error.print();
+        return Err(if error.use_stderr() { Exit::Usage } else { Exit::Done });
     }
-    if std::env::args_os().any(|argument| argument == "--json") {
-        exit::print_usage_object(&error.to_string());
-    }
-    Err(Exit::Usage)
+    let format =
+        if std::env::args_os().any(|argument| argument == "--json") { Format::Json } else { Format::Text };
+    Err(exit::report(&UsageError(complaint(&error.to_string())).into(), format, &Screen::new()))
+}
+
+/// What clap complains of and proposes, in one line, without the usage that follows it.
+fn complaint(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let text = text.split("\nUsage:").next().unwrap_or(text);
+    let text = text.split("\nFor more information").next().unwrap_or(text);
+    let paragraphs =
+        text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    let told: Vec<String> = paragraphs.filter(|paragraph| !paragraph.is_empty()).collect();
+    format!("{}; see --help", told.join("; "))
 }
 
 const AFTER_HELP: &str = "\

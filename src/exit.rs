@@ -111,14 +111,6 @@ pub(crate) fn is_silent(error: &anyhow::Error) -> bool {
     error.downcast_ref::<ReaderGone>().is_some()
 }
 
-/// Prints the JSON object of a mistake that clap has already told in its own words.
-pub(crate) fn print_usage_object(message: &str) {
-    let first = message.lines().next().unwrap_or(message).trim_start_matches("error: ");
-    let object = json!({ "error": { "kind": "usage", "message": first } });
-    // As above.
-    let _ = Screen::new().print(&object.to_string());
-}
-
 /// The error as the value of `error` in JSON: a stable kind and a text for people.
 pub(crate) fn object(error: &anyhow::Error) -> Value {
     json!({ "kind": Verdict::of(error).kind, "message": text(error) })

@@ -225,7 +225,9 @@ fn shorten(stem: &OsStr) -> OsString {
 
 /// The file itself where `path` is a link to one, so that the link stays and its target is replaced.
 fn follow_link(path: &Path) -> PathBuf {
-    if path.is_symlink() { path.canonicalize().unwrap_or_else(|_| path.to_owned()) } else { path.to_owned() }
+    let Ok(target) = path.read_link() else { return path.to_owned() };
+    // What a link leads to may not be there yet.
+    path.canonicalize().unwrap_or_else(|_| folder_of(path).join(target))
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +25,12 @@ impl Screen {
         let target = ProgressDrawTarget::stderr_with_hz(BAR_HZ);
         Self { bars: MultiProgress::with_draw_target(target), closed: Cell::new(false) }
     }
+
+    /// Whether a person watches standard error.
+    pub(crate) fn is_watched(&self) -> bool {
+        io::stderr().is_terminal()
+    }
+
     /// Writes one line to standard output, at once. A reader who has gone away is no error.
     ///
     /// # Errors

@@ -45,6 +45,10 @@ pub(crate) fn run(settings: &FitSettings, screen: &Screen, interrupt: &Interrupt
     };
     run.all()?;
     if run.interrupted {
+        drop(run);
+        // Its jobs are settled and leave nothing behind. A codec that is deep in a large picture would keep the
+        // process for a while, though, if its threads were waited for.
+        std::mem::forget(engine);
         screen.complain("error", &Error::Cancelled.to_string());
         return Ok(Exit::Stopped);
     }
@@ -214,7 +218,8 @@ impl Run<'_> {
         }
         self.print(&report::line(input, path, &made.report))?;
         self.warn(input, &made.report);
-        if let Some(note) = output::misnomer(path, made.report.kind) {
+        let note = output::misnomer(path, made.report.kind).filter(|_| self.screen.is_watched());
+        if let Some(note) = note {
             self.screen.complain("note", &terminal::escape(&note));
         }
         Ok(())

@@ -187,6 +187,9 @@ fn a_link_stays_and_a_device_is_not_replaced() {
     symlink("target.mp4", place.path("link.mp4")).unwrap();
     place.run(["fit", "in.avi", "-o", "link.mp4"]).succeeds();
     assert!(place.path("link.mp4").is_symlink());
+    symlink("not-yet.mp4", place.path("ahead.mp4")).unwrap();
+    place.run(["fit", "in.avi", "-o", "ahead.mp4"]).succeeds();
+    assert!(place.path("ahead.mp4").is_symlink() && !place.path("not-yet.mp4").is_symlink());
     assert_is_mp4(&place.read("target.mp4"), 10 << 20);
     place.run(["fit", "in.avi", "-o", "/dev/null"]).succeeds();
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());

@@ -21,7 +21,7 @@ fn a_value_that_means_nothing_is_told_in_one_line() {
 }
 
 #[test]
-fn wishes_that_clap_refuses_keep_its_words() {
+fn wishes_that_clap_refuses_keep_its_words_in_one_line() {
     let place = Place::new();
     for (arguments, reason) in [
         (&["fit"][..], "required"),
@@ -35,6 +35,7 @@ fn wishes_that_clap_refuses_keep_its_words() {
         let run = place.run(arguments);
         assert_eq!(run.code, Some(2), "{arguments:?}");
         assert!(run.stderr.starts_with("error: ") && run.stderr.contains(reason), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
         assert_eq!(run.text(), "");
     }
 }

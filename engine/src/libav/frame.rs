@@ -23,6 +23,8 @@ unsafe impl Send for Frame {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PictureShape {
     pub(crate) dimensions: Dimensions,
+    /// Width to height of one pixel as the decoder tells it, 1 to 1 when it does not.
+    pub(crate) pixel_aspect: (u32, u32),
     pub(super) format: i32,
     pub(super) range: i32,
     pub(super) space: i32,
@@ -41,6 +43,13 @@ pub(crate) struct SoundShape {
 }
 
 impl PictureShape {
+    /// Width to height of the whole picture.
+    pub(crate) fn aspect(&self) -> f64 {
+        let (width, height) = self.pixel_aspect;
+        f64::from(self.dimensions.width.max(1)) * f64::from(width)
+            / (f64::from(self.dimensions.height.max(1)) * f64::from(height))
+    }
+
     /// How the pixels are stored.
     pub(crate) fn pixels(&self) -> Option<PixelLayout> {
         pixel_layout(self.format, self.range)
@@ -252,6 +261,11 @@ impl Frame {
         unsafe {
             PictureShape {
                 dimensions: self.dimensions(),
+                pixel_aspect: {
+                    let aspect = (*self.0).sample_aspect_ratio;
+                    let sides = u32::try_from(aspect.num).ok().zip(u32::try_from(aspect.den).ok());
+                    sides.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((1, 1))
+                },
                 format: (*self.0).format,
                 range: ptr::addr_of!((*self.0).color_range).cast::<i32>().read(),
                 space: ptr::addr_of!((*self.0).colorspace).cast::<i32>().read(),

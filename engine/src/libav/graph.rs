@@ -16,6 +16,8 @@ use crate::units::Dimensions;
 pub(crate) struct PicturePath {
     /// Size of the result, upright.
     pub(crate) target: Dimensions,
+    /// Size of the picture in the middle of it, upright; what is left is black.
+    pub(crate) inside: Dimensions,
     pub(crate) orientation: Orientation,
     pub(crate) deinterlace: bool,
     pub(crate) pixels: PixelTarget,
@@ -244,7 +246,7 @@ fn picture_chain(shape: &PictureShape, path: &PicturePath) -> String {
         // Transparent pixels over black are colour times alpha.
         chain.push_str("format=gbrap,premultiply=inplace=1,format=gbrp,");
     }
-    let size = if path.orientation.swaps_sides() { path.target.turned() } else { path.target };
+    let size = if path.orientation.swaps_sides() { path.inside.turned() } else { path.inside };
     let hdr = shape.dynamic_range() != DynamicRange::Standard && tone_mapping_exists();
     if hdr {
         scale(&mut chain, size, "", "");
@@ -279,6 +281,10 @@ fn picture_chain(shape: &PictureShape, path: &PicturePath) -> String {
         Orientation::Transversed => "transpose=clock_flip,",
         Orientation::Turned270 => "transpose=cclock,",
     });
+    if path.inside != path.target {
+        // Writing to a String cannot fail.
+        let _ = write!(chain, "pad={}:{}:-1:-1:black,", path.target.width, path.target.height);
+    }
     chain.push_str("setsar=1");
     chain
 }

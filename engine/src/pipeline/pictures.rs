@@ -102,6 +102,8 @@ pub(crate) struct Pictures<'a> {
     treatment: Treatment,
     pacer: Pacer,
     graph: Option<(PictureShape, bool, Graph)>,
+    /// Width to height of the first picture, which fills the target.
+    first_aspect: Option<f64>,
     ready: VecDeque<Frame>,
     /// The last picture before the span, which may still be on the screen when it begins.
     held: Option<Frame>,
@@ -118,6 +120,7 @@ impl<'a> Pictures<'a> {
             treatment,
             pacer: Pacer::new(treatment.pacing, treatment.span.start),
             graph: None,
+            first_aspect: None,
             ready: VecDeque::new(),
             held: None,
             begun: false,
@@ -204,8 +207,12 @@ impl<'a> Pictures<'a> {
         if !fits {
             self.finish_graph()?;
             self.not_tone_mapped |= shape.dynamic_range() != DynamicRange::Standard && !can_tone_map();
+            let first_aspect = *self.first_aspect.get_or_insert_with(|| shape.aspect());
+            let stored = shape.aspect() / first_aspect;
+            let shown = if self.treatment.orientation.swaps_sides() { stored.recip() } else { stored };
             let path = PicturePath {
                 target: self.treatment.target,
+                inside: inside(self.treatment.target, shown),
                 orientation: self.treatment.orientation,
                 deinterlace,
                 pixels: self.treatment.pixels,
@@ -247,3 +254,56 @@ impl<'a> Pictures<'a> {
 
 /// A frame without time and length is taken to follow after this.
 const UNKNOWN_STEP: Timestamp = Timestamp::from_micros(40_000);
+
+/// The largest picture in `target` that is `wider` times as wide for its height: what comes after a change of
+/// shape is framed in black, not stretched.
+fn inside(target: Dimensions, wider: f64) -> Dimensions {
+    let even = |length: u32, factor: f64| {
+        // Rounding of sizes is no change of shape.
+        let shorter = f64::from(length) * factor;
+        let rounded = length.saturating_sub(whole((f64::from(length) - shorter) / 2.0).saturating_mul(2));
+        if f64::from(length) - shorter < (f64::from(length) / 50.0).max(2.0) {
+            length
+        } else {
+            rounded.max(2)
+        }
+    };
+    match wider {
+        wider if wider > 1.0 => Dimensions::new(target.width, even(target.height, wider.recip())),
+        wider if wider > 0.0 => Dimensions::new(even(target.width, wider), target.height),
+        _ => target,
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to integer saturates")]
+fn whole(value: f64) -> u32 {
+    value.round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(target: (u32, u32), wider: f64, expected: (u32, u32)) {
+        let found = inside(Dimensions::new(target.0, target.1), wider);
+        assert_eq!((found.width, found.height), expected);
+    }
+
+    #[test]
+    fn another_shape_is_framed() {
+        check((320, 240), (16.0 / 9.0) / (4.0 / 3.0), (320, 180));
+        check((320, 240), (3.0 / 4.0) / (4.0 / 3.0), (180, 240));
+        check((640, 360), f64::from(540) / f64::from(960), (360, 360));
+        check((320, 240), 1000.0, (320, 2));
+        check((320, 240), 0.0001, (2, 240));
+    }
+
+    #[test]
+    fn the_same_shape_fills_the_target() {
+        check((320, 240), 1.0, (320, 240));
+        check((640, 360), (854.0 / 480.0) / (16.0 / 9.0), (640, 360));
+        check((22, 18), 1.05, (22, 18));
+        check((320, 240), f64::NAN, (320, 240));
+    }
+}

@@ -19,6 +19,9 @@ use crate::units::{ByteSize, Dimensions};
 /// Makes a picture file fit.
 pub(crate) fn run(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error> {
     let facts = file.facts;
+    if job.fit.start.is_some_and(|start| !start.is_zero()) {
+        return Err(Error::unsupported("the part that is asked for is empty: a picture has no length"));
+    }
     let stripped = picture::strip(file.container, &file.bytes)?;
     let low_enough = job.fit.max_height.is_none_or(|height| facts.dimensions.height <= height);
     let keepable = facts.whole && facts.orientation == Orientation::Upright && low_enough;
@@ -89,6 +92,7 @@ impl Source {
         if !known {
             let path = PicturePath {
                 target: attempt.dimensions,
+                inside: attempt.dimensions,
                 orientation: self.orientation,
                 deinterlace: false,
                 pixels,

@@ -173,7 +173,8 @@ impl Gathering {
         let mean_step = sum / f64::from(u32::try_from(inside).unwrap_or(u32::MAX)).max(1.0);
         let even = inside.saturating_mul(20) >= steps.len().saturating_mul(19);
         let last = self.packets.last().map_or(start, |(time, _)| *time);
-        let length = if self.last_duration > Timestamp::ZERO { self.last_duration } else { step };
+        let known = [self.last_duration, step].into_iter().find(|length| *length > Timestamp::ZERO);
+        let length = known.unwrap_or(LONE_PICTURE);
         let mut bytes_by_second = Vec::new();
         for (time, bytes) in &self.packets {
             let second = usize::try_from(time.minus(start).micros() / 1_000_000).unwrap_or(0);
@@ -202,6 +203,8 @@ impl Gathering {
     }
 }
 
+/// A lone packet of unknown length lasts as long as a picture of a film.
+const LONE_PICTURE: Timestamp = Timestamp::from_micros(40_000);
 const MOST_SECONDS: usize = 360_000;
 
 /// An mp4's index lists every packet; only the first ones are read, to learn when the tracks begin.

@@ -16,7 +16,8 @@ pub(crate) struct Share {
     pub(crate) duration: Timestamp,
 }
 
-/// Whether `stream` of `tracks`, read from where it stands, decodes without any damage. Ends at the first.
+/// Whether `stream` of `tracks`, read from where it stands, decodes without any damage and in the order of its
+/// times. Ends at the first fault.
 pub(crate) fn is_whole(
     tracks: &mut Tracks,
     stream: &StreamFacts,
@@ -31,6 +32,7 @@ pub(crate) fn is_whole(
         Err(error) => return Err(error),
     };
     let mut frames = 0_u64;
+    let mut last: Option<Timestamp> = None;
     while let Some(frame) = decoding.next()? {
         control.stop()?;
         frames += 1;
@@ -38,6 +40,10 @@ pub(crate) fn is_whole(
             return Ok(false);
         }
         if let Some(time) = frame.pts() {
+            // A damaged index gives whole pictures wrong times.
+            if last.replace(time).is_some_and(|last| time <= last) {
+                return Ok(false);
+            }
             let done = (time.seconds() / share.duration.seconds().max(0.001)).clamp(0.0, 1.0);
             control.advance(share.from + (share.to - share.from) * done);
         }

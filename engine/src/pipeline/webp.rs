@@ -169,6 +169,7 @@ impl Composing<'_> {
         let (decoded, _) = decode_first(&file, self.job)?;
         let path = PicturePath {
             target: frame.dimensions,
+            inside: frame.dimensions,
             orientation: Orientation::Upright,
             deinterlace: false,
             pixels: PixelTarget::Rgba,

@@ -54,24 +54,26 @@ impl Ladder {
         let display = Dimensions::new(source.display.width.max(1), source.display.height.max(1));
         let mut short_sides = vec![display.short_side()];
         short_sides.extend(SHORT_SIDES.into_iter().filter(|side| *side < display.short_side()));
+        // Sides are even, and the bound is kept.
+        let max_height = source.max_height.map(|height| (height / 2 * 2).max(LEAST_SIDE));
         let mut rungs: Vec<Rung> = Vec::new();
         for short in short_sides {
             let dimensions = scaled(display, short);
-            if source.max_height.is_none_or(|height| dimensions.height <= height.max(LEAST_SIDE)) {
+            if max_height.is_none_or(|height| dimensions.height <= height) {
                 push(&mut rungs, source, dimensions);
             }
         }
         if rungs.is_empty() {
             // The height that was asked for is between or below the usual sizes, or the shape is extreme.
-            let height = source.max_height.unwrap_or(LEAST_SIDE * 8).max(LEAST_SIDE);
+            let height = max_height.unwrap_or(LEAST_SIDE * 8);
             push(&mut rungs, source, with_height(display, height.min(display.height)));
         }
         if rungs.is_empty() {
             push(&mut rungs, source, scaled(display, LEAST_SIDE));
-        } else if let Some(height) = source.max_height.filter(|height| *height < display.height) {
+        } else if let Some(height) = max_height.filter(|height| *height < display.height) {
             // The height itself is the best rung that the request allows.
             let mut exact = Vec::new();
-            push(&mut exact, source, with_height(display, height.max(LEAST_SIDE)));
+            push(&mut exact, source, with_height(display, height));
             exact.retain(|rung| rungs.iter().all(|other| other.dimensions != rung.dimensions));
             rungs.splice(0..0, exact);
         }
@@ -239,6 +241,8 @@ mod tests {
     fn a_height_that_was_asked_for_is_kept() {
         let asked = PictureSource { max_height: Some(300), ..source(1280, 720, 30) };
         check(asked, 20_000, (534, 300, 1));
+        check(PictureSource { max_height: Some(241), ..source(1280, 720, 30) }, 20_000, (426, 240, 1));
+        check(PictureSource { max_height: Some(181), ..source(321, 181, 30) }, 20_000, (320, 180, 1));
         check(PictureSource { max_height: Some(1080), ..source(640, 360, 30) }, 20_000, (640, 360, 1));
     }
 

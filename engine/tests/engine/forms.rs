@@ -239,6 +239,13 @@ fn damaged_gif_is_not_passed_on() {
 }
 
 #[test]
+fn no_part_is_cut_out_of_a_still() {
+    let still = make("a.png", "-f lavfi -i testsrc2=size=64x36:rate=1 -frames:v 1");
+    let error = crate::support::fails(&still, within(MIB).start(std::time::Duration::from_secs(1)));
+    assert_eq!(error.to_string(), "the part that is asked for is empty: a picture has no length");
+}
+
+#[test]
 fn no_gif_is_made_of_a_still() {
     let still = make("a.png", "-f lavfi -i testsrc2=size=64x36:rate=1 -frames:v 1");
     let error = crate::support::fails(&still, within(MIB).wanted(Wanted::Gif));

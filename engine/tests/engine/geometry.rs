@@ -146,9 +146,33 @@ fn pixels_become_square() {
 }
 
 #[test]
+fn another_shape_in_mid_stream_is_framed_in_black() {
+    let part = |name: &str, width, height| {
+        let words = format!(
+            "-f lavfi -i {} -c:v libx264 -preset ultrafast -pix_fmt yuv420p",
+            quarters(width, height, 1)
+        );
+        make(name, &words)
+    };
+    let joined = [&part("wide.ts", 320, 180)[..], &part("tall.ts", 180, 320)[..]].concat();
+    let fitted = fit(&joined.into(), within(MIB));
+    let pictures = Pictures::of(fitted.bytes());
+    assert_eq!((pictures.width, pictures.height), (320, 180));
+    check_quarters("the first part", &pictures, STORED);
+    let last = pictures.frames.len() - 1;
+    // The tall picture is 101 of the 320 pixels wide.
+    for (x, colour) in
+        [(0.1, [0, 0, 0]), (0.3, [0, 0, 0]), (0.7, [0, 0, 0]), (0.4, [255, 0, 0]), (0.6, [0, 255, 0])]
+    {
+        assert_colour(&format!("the second part at {x}"), pictures.colour_in(last, x, 0.25), colour, 12);
+    }
+}
+
+#[test]
 fn height_is_bounded_and_never_raised() {
     let source = format!("-f lavfi -i {} -c:v mpeg4 -q:v 2", quarters(320, 180, 1));
     check_size(&source, Some(90), (160, 90));
+    check_size(&source, Some(91), (160, 90));
     check_size(&source, Some(720), (320, 180));
 }
 

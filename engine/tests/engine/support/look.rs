@@ -185,7 +185,8 @@ const RATE: f64 = 48_000.0;
 /// Asserts that a file decodes from start to end without a word of complaint.
 #[track_caller]
 pub(crate) fn assert_decodes(bytes: &[u8]) {
-    decode(bytes, "-i file -map 0 -f null -");
+    // See above for the clock.
+    decode(bytes, "-i file -map 0 -fps_mode passthrough -enc_time_base:v 1:90000 -f null -");
 }
 
 #[track_caller]
