@@ -14,7 +14,7 @@ libraries with their headers (FFmpeg 5.1 to 9.x), git, curl, CA certificates, an
 Knows Debian and Ubuntu (apt), Fedora (dnf, with RPM Fusion), Arch (pacman), Alpine (apk), macOS (Homebrew).
 
   --check    install nothing; list what is missing and exit with 1, or exit with 0
-  --dev      also what the tests use: the ffmpeg program, python3 with pip
+  --dev      also what tests and checks use: the ffmpeg program, python3 with pip, rustfmt, clippy
   --rustup   if Rust is missing and the system has no package for it, download and run rustup's installer
              (https://sh.rustup.rs); without this flag that is left to you
   --help     this text
@@ -128,6 +128,13 @@ look_for_rust() {
     fi
 }
 
+look_for_checks() {
+    # rustup brings them with the toolchain.
+    if have rustup; then return 0; fi
+    { have cargo && cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 ||
+        miss checks "rustfmt and clippy (for the checks)"
+}
+
 look() {
     MISSING=
     REPORT=
@@ -147,6 +154,7 @@ look() {
         { have ffmpeg && have ffprobe; } || miss ffmpeg "the ffmpeg and ffprobe programs (for the tests)"
         have python3 || miss python "python3 (for the tests)"
         { have python3 && python3 -m pip --version >/dev/null 2>&1; } || miss pip "pip for python3 (for the tests)"
+        look_for_checks
     fi
 }
 
@@ -196,6 +204,7 @@ install_apt() {
     want python python3
     want pip python3-pip
     if lacks rust && ! have rustup; then want rust "$(rust_package_of_apt)"; fi
+    want checks "$(check_packages_of_apt)"
     # shellcheck disable=SC2086 # a list of words
     [ -z "${PACKAGES# }" ] || as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $PACKAGES
 }
@@ -224,6 +233,15 @@ rust_package_of_apt() {
     done
 }
 
+# rustfmt and clippy of the same kind as the cargo that is here or comes; rustup brings its own.
+check_packages_of_apt() {
+    kind=$(if lacks rust; then rust_package_of_apt; elif [ -e /var/lib/dpkg/info/cargo-web.list ]; then echo cargo-web; else echo cargo; fi)
+    case $kind in
+        cargo-web*) echo rustfmt-web rust-web-clippy ;;
+        cargo*) echo rustfmt rust-clippy ;;
+    esac
+}
+
 install_dnf() {
     if { lacks libav || lacks ffmpeg; } && ! dnf -q repolist 2>/dev/null | grep -q '^rpmfusion-free'; then
         if have rpm && [ "$(rpm -E '%{?fedora}')" != "" ]; then release="fedora/rpmfusion-free-release-$(rpm -E %fedora)"; else
@@ -244,7 +262,8 @@ install_dnf() {
     want ffmpeg ffmpeg
     want python python3
     want pip python3-pip
-    have rustup || want rust cargo rust clippy rustfmt
+    have rustup || want rust cargo rust
+    want checks clippy rustfmt
     # RPM Fusion's FFmpeg replaces ffmpeg-free, and dnf must be told that it may.
     # shellcheck disable=SC2086 # a list of words
     [ -z "${PACKAGES# }" ] || as_root dnf install -y --setopt=install_weak_deps=False --allowerasing $PACKAGES
@@ -283,6 +302,7 @@ install_apk() {
     want pip py3-pip
     # Alpine's own Rust links dynamically; rustup's does not by default, and then bindgen cannot load libclang.
     have rustup || want rust cargo rust
+    want checks rust-clippy rustfmt
     # shellcheck disable=SC2086 # a list of words
     [ -z "${PACKAGES# }" ] || as_root apk add $PACKAGES
     if have rustup; then say "note: with rustup on Alpine, build with RUSTFLAGS=\"-C target-feature=-crt-static\""; fi
