@@ -1,15 +1,17 @@
 //! Files that are cut or damaged never get the better of the engine.
 
-use azalea_engine::{Bytes, Error, ErrorKind, OutputKind};
+use azalea_engine::{Action, Bytes, Error, ErrorKind, OutputKind};
 
 use crate::support::clips::make;
-use crate::support::look::assert_decodes;
+use crate::support::look::{assert_decodes, picture_times};
 use crate::support::{KIB, try_fit, within};
 
 /// A second of a small picture, and a tone where the container can hold one.
 const SMALL: &str = "-f lavfi -i testsrc2=size=96x64:rate=10:duration=1";
 const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=24000:duration=1";
 const LIMIT: u64 = 64 * KIB;
+/// ffmpeg's clock for ten frames a second has 10,240 ticks a second.
+const TICKS_OF_A_FRAME: u32 = 1024;
 /// How many lengths a file is cut at, and how many times it is damaged.
 const CASES: usize = 40;
 /// Every how many-th result is decoded by an independent decoder, which takes longer than to make it.
@@ -112,6 +114,22 @@ fn cut_and_flipped_gif_is_survived() {
     let kept = check("a cut gif", cuts(&whole));
     assert!(kept > CASES / 2, "what can be saved is saved: {kept}");
     check("a flipped gif", flips(&whole));
+}
+
+#[test]
+fn whole_pictures_with_wrong_times_are_not_passed_on() {
+    let coded = "-c:v libx264 -bf 2 -pix_fmt yuv420p -fflags +bitexact -movflags +faststart";
+    let source = make("w.mp4", &format!("{SMALL} {coded}"));
+    assert_eq!(try_fit(&source, within(LIMIT)).unwrap().report().action, Action::Pass);
+    let mut bytes = source.to_vec();
+    // The box of the distances from decoding to presentation: name, version and flags, number of entries, and
+    // for each entry a number of samples and their distance. One picture comes as late as the one after it.
+    let third = bytes.windows(4).position(|window| window == b"ctts").unwrap() + 12 + 2 * 8 + 4;
+    let distance = u32::from_be_bytes(bytes[third..third + 4].try_into().unwrap());
+    bytes[third..third + 4].copy_from_slice(&(distance + TICKS_OF_A_FRAME).to_be_bytes());
+    let fitted = try_fit(&bytes.into(), within(LIMIT)).unwrap();
+    assert_eq!(fitted.report().action, Action::Transcode);
+    assert!(picture_times(fitted.bytes()).is_sorted_by(|earlier, later| earlier < later));
 }
 
 #[test]
