@@ -129,8 +129,16 @@ pub struct StageTimes {
     pub verify: Duration,
     /// Making the sound.
     pub audio: Duration,
+    /// Planning: dividing the limit, finding the segments.
+    pub plan: Duration,
     /// Decoding, scaling and encoding pictures.
     pub video: Duration,
+    /// The part of `video` that was decoding, added up over the workers of the job.
+    pub decode: Duration,
+    /// The part of `video` that was scaling and other filters, added up over the workers of the job.
+    pub scale: Duration,
+    /// The part of `video` that was spent with the encoder, added up over the workers of the job.
+    pub encode: Duration,
     /// Writing the container.
     pub mux: Duration,
 }
@@ -165,8 +173,16 @@ pub struct Report {
     pub crf: Option<f64>,
     /// Video frames in the result.
     pub frames: u64,
-    /// Frames that were encoded more than once.
+    /// Frames that were encoded and thrown away, since the bytes were wrong.
     pub frames_redone: u64,
+    /// Frames that were encoded to learn how many bytes the pictures need, and thrown away.
+    pub frames_probed: u64,
+    /// Segments that were encoded again although they had been finished.
+    pub repairs: u32,
+    /// Bytes of video that were expected when its segments were begun; `None` when none was encoded.
+    pub predicted_video: Option<ByteSize>,
+    /// Bytes of video.
+    pub video_bytes: ByteSize,
     /// What a person should know.
     pub warnings: Vec<Warning>,
     /// Wall time of the whole job, without its time in the queue.

@@ -27,6 +27,8 @@ unsafe impl Send for Decoder {}
 pub(crate) enum Care {
     /// Conceal damage and go on: every picture that can be shown counts.
     Lenient,
+    /// The same for pictures that are made much smaller: edges of blocks may stay where no other frame sees them.
+    Coarse,
     /// Report damage; pixels are not looked at, so the deblocking filter is left out.
     Strict,
 }
@@ -79,6 +81,9 @@ impl Decoder {
             (*context).max_pixels = i64::try_from(padded).unwrap_or(i64::MAX);
             // Slice threads gain nothing on usual streams and multiply without bound.
             (*context).thread_type = sys::FF_THREAD_FRAME;
+            if care == Care::Coarse {
+                (*context).skip_loop_filter = sys::AVDiscard::AVDISCARD_NONREF;
+            }
             if care == Care::Strict {
                 (*context).err_recognition = sys::AV_EF_CRCCHECK | sys::AV_EF_BITSTREAM | sys::AV_EF_BUFFER;
                 (*context).skip_loop_filter = sys::AVDiscard::AVDISCARD_ALL;

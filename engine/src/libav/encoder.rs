@@ -77,19 +77,16 @@ impl Encoder {
     /// # Errors
     /// `Unsupported` without x264 in this build, `Internal` when it refuses the parameters.
     pub(crate) fn video(spec: &VideoSpec) -> Result<Self, Error> {
-        let preset = match spec.preset {
-            Preset::Fast => "veryfast",
-            Preset::Balanced => "fast",
-            Preset::Best => "slow",
-        };
+        let (preset, parameters) = x264_settings(spec.preset);
         let mut options = Options::new(&[
             ("preset", preset),
             ("profile", "high"),
             ("crf", &format!("{:.3}", spec.crf)),
             // Closed captions would be copied into the stream.
             ("a53cc", "0"),
-            // Parameter sets that do not depend on the CRF, so that pieces can be joined.
-            ("x264-params", "stitchable=1"),
+            ("x264-params", &format!("{COMMON}:{parameters}")),
+            // A key frame that is ordered is one from which decoding can begin.
+            ("forced-idr", "1"),
         ])?;
         let (time_base, frame_rate) = (rational(spec.clock), rational(spec.frame_rate));
         Self::open("libx264", &mut options, |context| {
@@ -245,6 +242,21 @@ impl Drop for Encoder {
         unsafe { sys::avcodec_free_context(&raw mut self.context) };
     }
 }
+
+/// The x264 preset and what is set beside it. Chosen by figures at equal size: docs/planner.md.
+const fn x264_settings(preset: Preset) -> (&'static str, &'static str) {
+    match preset {
+        Preset::Fast => ("medium", "ref=1:mixed-refs=0:weightp=1:rc-lookahead=30:partitions=i8x8,i4x4"),
+        Preset::Balanced => {
+            ("medium", "bframes=5:subme=8:trellis=2:ref=2:mixed-refs=0:weightp=1:partitions=i8x8,i4x4")
+        }
+        Preset::Best => ("slow", "bframes=5"),
+    }
+}
+
+/// Parameter sets that do not depend on the CRF, so that segments can be joined; and few bits are better spent on
+/// what is there than on looking as grainy as the source, and more evenly over a picture than x264 does unless told.
+const COMMON: &str = "stitchable=1:psy-rd=0.4,0:aq-mode=2:aq-strength=0.8";
 
 fn rational(rate: FrameRate) -> sys::AVRational {
     sys::AVRational {

@@ -9,7 +9,7 @@ use super::packet::known;
 use super::stream::{TimeBase, dynamic_range, pixel_layout};
 use super::{Fault, c_string};
 use crate::media::{DynamicRange, PixelLayout};
-use crate::units::{Dimensions, Timestamp};
+use crate::units::{ByteSize, Dimensions, Timestamp};
 
 /// An owned `AVFrame`; its times are in microseconds once it left a decoder.
 #[derive(Debug)]
@@ -79,6 +79,29 @@ impl Frame {
         if frame.is_null() { Err(Fault::out_of_memory()) } else { Ok(Self(frame)) }
     }
 
+    /// An even grey picture for an encoder of video.
+    pub(crate) fn grey(dimensions: Dimensions) -> Result<Self, Fault> {
+        const GREY: u8 = 0x80;
+        let frame = Self::new()?;
+        let side = |length: u32| i32::try_from(length).map_err(|_| Fault::out_of_memory());
+        let (width, height) = (side(dimensions.width)?, side(dimensions.height)?);
+        // SAFETY: the frame is fresh and ours. libav allocates `height` rows for the first plane and half as
+        // many, rounded up, for the two others of 4:2:0, each `linesize` bytes long and positive for a fresh
+        // frame, so what is filled stays inside.
+        unsafe {
+            (*frame.0).width = width;
+            (*frame.0).height = height;
+            (*frame.0).format = sys::AVPixelFormat::AV_PIX_FMT_YUV420P as i32;
+            Fault::check(sys::av_frame_get_buffer(frame.0, 0))?;
+            let luma = dimensions.height as usize;
+            for (plane, rows) in [luma, luma.div_ceil(2), luma.div_ceil(2)].into_iter().enumerate() {
+                let row = usize::try_from((*frame.0).linesize[plane]).map_err(|_| Fault::out_of_memory())?;
+                ptr::write_bytes((*frame.0).data[plane], GREY, row.saturating_mul(rows));
+            }
+        }
+        Ok(frame)
+    }
+
     /// A picture in packed RGBA from `pixels`, rows without padding.
     pub(crate) fn from_rgba(dimensions: Dimensions, pixels: &[u8]) -> Result<Self, Fault> {
         let frame = Self::new()?;
@@ -101,6 +124,37 @@ impl Frame {
             }
         }
         Ok(frame)
+    }
+
+    /// The sum of the squared differences of two 8-bit pictures' brightness, and the number of pixels; `None` for
+    /// other formats and unequal sizes.
+    pub(crate) fn difference(&self, other: &Self) -> Option<(f64, f64)> {
+        let dimensions = self.dimensions();
+        if dimensions != other.dimensions() {
+            return None;
+        }
+        let width = usize::try_from(dimensions.width).ok()?;
+        let mut sum = 0_u64;
+        // SAFETY: both frames are valid; pictures in planar 8-bit 4:2:0 have `height` rows of `width` readable
+        // bytes in their first plane, `linesize` apart (possibly downwards).
+        unsafe {
+            for frame in [self, other] {
+                if (*frame.0).format != sys::AVPixelFormat::AV_PIX_FMT_YUV420P as i32 {
+                    return None;
+                }
+            }
+            let row = |frame: &Self, number: isize| {
+                let stride = isize::try_from((*frame.0).linesize[0]).ok()?;
+                let line = (*frame.0).data[0].offset(number.checked_mul(stride)?);
+                Some(std::slice::from_raw_parts(line, width))
+            };
+            for number in 0..isize::try_from(dimensions.height).ok()? {
+                let squares = row(self, number)?.iter().zip(row(other, number)?);
+                let squares = squares.map(|(a, b)| u32::from(a.abs_diff(*b)).pow(2));
+                sum += squares.map(u64::from).sum::<u64>();
+            }
+        }
+        Some((ByteSize::new(sum).as_f64(), ByteSize::new(dimensions.pixels()).as_f64()))
     }
 
     /// The pixels of a packed RGBA picture, rows without padding; `None` for any other format.
@@ -171,6 +225,12 @@ impl Frame {
         known(unsafe { (*self.0).pts }).map(Timestamp::from_micros)
     }
 
+    /// The presentation time in whatever ticks it was set.
+    pub(crate) fn ticks(&self) -> Option<i64> {
+        // SAFETY: the frame is valid.
+        known(unsafe { (*self.0).pts })
+    }
+
     /// Sets the presentation time, in microseconds for a filter graph or in the encoder's ticks for an encoder.
     pub(crate) fn set_pts(&mut self, ticks: i64) {
         // SAFETY: the frame is valid and ours.
@@ -198,8 +258,20 @@ impl Frame {
         self.forget_picture_type();
     }
 
+    /// Orders a key frame from which decoding can begin.
+    pub(crate) fn make_key(&mut self) {
+        // SAFETY: the frame is valid and ours.
+        unsafe { (*self.0).pict_type = sys::AVPictureType::AV_PICTURE_TYPE_I };
+    }
+
+    /// Orders a frame that refers to one before it.
+    pub(crate) fn make_predicted(&mut self) {
+        // SAFETY: the frame is valid and ours.
+        unsafe { (*self.0).pict_type = sys::AVPictureType::AV_PICTURE_TYPE_P };
+    }
+
     /// Decoders mark frames as I, P or B; an encoder would take that for an order.
-    pub(super) fn forget_picture_type(&mut self) {
+    pub(crate) fn forget_picture_type(&mut self) {
         // SAFETY: the frame is valid and ours.
         unsafe { (*self.0).pict_type = sys::AVPictureType::AV_PICTURE_TYPE_NONE };
     }
@@ -290,7 +362,7 @@ impl Frame {
     }
 
     /// Tells an encoder or filter that these pixels are limited-range BT.709.
-    pub(super) fn tag_bt709(&mut self) {
+    pub(crate) fn tag_bt709(&mut self) {
         // SAFETY: the frame is valid and ours.
         unsafe {
             (*self.0).color_range = sys::AVColorRange::AVCOL_RANGE_MPEG;

@@ -142,6 +142,19 @@ impl Input {
         Ok(())
     }
 
+    /// Opens the same input once more, for another thread; `None` where its bytes can be read by one alone.
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    pub(crate) fn another(&self, limits: &Limits) -> Result<Option<Self>, Error> {
+        let Some(reader) = self.io.another_reader() else { return Ok(None) };
+        let mut input = Self::open(reader, self.container, self.pictures, limits, &self.control)?;
+        if self.looked_ahead {
+            input.look_ahead()?;
+        }
+        Ok(Some(input))
+    }
+
     /// Closes the demuxer and reads the whole input, of at most `most` bytes.
     ///
     /// # Errors

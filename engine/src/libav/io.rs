@@ -17,6 +17,9 @@ use crate::units::ByteSize;
 pub(crate) trait Medium: Read + Seek + Send + std::fmt::Debug {
     /// The whole length. May wait for it.
     fn size(&mut self) -> std::io::Result<ByteSize>;
+
+    /// The same bytes for another reader beside this one, from the first on; `None` where only one can read.
+    fn another(&self) -> Option<Box<dyn Medium>>;
 }
 
 /// A custom I/O context and the reader behind it.
@@ -79,6 +82,11 @@ impl Io {
     /// Takes the reader out; what libav reads from now on is the end.
     pub(super) fn take_reader(&mut self) -> Option<Box<dyn Medium>> {
         self.state.reader.take()
+    }
+
+    /// Another reader of the same bytes.
+    pub(super) fn another_reader(&self) -> Option<Box<dyn Medium>> {
+        self.state.reader.as_ref()?.another()
     }
 
     /// The pointer for interrupt callbacks; valid as long as this value.

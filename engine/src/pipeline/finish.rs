@@ -69,6 +69,10 @@ impl Job<'_> {
             crf: None,
             frames: 0,
             frames_redone: 0,
+            frames_probed: 0,
+            repairs: 0,
+            predicted_video: None,
+            video_bytes: ByteSize::ZERO,
             warnings: Vec::new(),
             wall: Duration::ZERO,
             cpu: Duration::ZERO,
@@ -109,7 +113,8 @@ impl Job<'_> {
         if let Some(track) = &movie.video {
             let duration = track_duration(track);
             longest = longest.max(duration);
-            report.video_rate = Some(track_bytes(track).over(duration));
+            report.video_bytes = track_bytes(track);
+            report.video_rate = Some(report.video_bytes.over(duration));
             report.frames = u64::try_from(track.samples.len()).unwrap_or(u64::MAX);
             report.dimensions = Some(track.format.dimensions);
             report.frame_rate = report.frame_rate.or_else(|| average_rate(track, duration));

@@ -60,6 +60,10 @@ impl Medium for Reader {
     fn size(&mut self) -> std::io::Result<ByteSize> {
         Self::size(self)
     }
+
+    fn another(&self) -> Option<Box<dyn Medium>> {
+        Some(Box::new(Self::another(self)?))
+    }
 }
 
 /// Opens `source` and tells what it is.
@@ -175,6 +179,24 @@ fn open_tracks(
 }
 
 impl Tracks {
+    /// The same container opened once more, for another thread; `None` where one alone can read it.
+    pub(crate) fn another(&self, limits: &Limits) -> Result<Option<Self>, Error> {
+        let Some(mut input) = self.input.another(limits)? else { return Ok(None) };
+        input.keep_only(&self.chosen());
+        Ok(Some(Self {
+            input,
+            bytes: self.bytes,
+            video: self.video.clone(),
+            sounds: self.sounds.clone(),
+            unknown_video: self.unknown_video.clone(),
+            unknown_sound: self.unknown_sound.clone(),
+            streams: self.streams,
+            audio_tracks: self.audio_tracks,
+            layout: None,
+            sps: self.sps,
+        }))
+    }
+
     /// Closes the demuxer and opens it again at the beginning.
     pub(crate) fn rewind(&mut self, limits: &Limits) -> Result<(), Error> {
         self.input.reopen(limits)?;

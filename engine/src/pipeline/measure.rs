@@ -9,7 +9,7 @@ use crate::pipeline::describe::{MOST_FRAMES_A_SECOND, sound_hindrance};
 use crate::pipeline::finish::Job;
 use crate::pipeline::inspect::Tracks;
 use crate::pipeline::listen;
-use crate::pipeline::pictures::Span;
+use crate::pipeline::material::Span;
 use crate::pipeline::survey::{Survey, TrackSurvey, survey};
 use crate::planner::budget::SoundSource;
 use crate::progress::Stage;

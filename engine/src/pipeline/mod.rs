@@ -7,15 +7,19 @@
 mod copy;
 mod decode;
 mod describe;
+mod detail;
 mod feed;
 mod finish;
 mod gif;
 pub(crate) mod inspect;
 mod listen;
+mod material;
 mod measure;
 mod pacing;
 mod pictures;
+mod reel;
 mod reorder;
+mod segments;
 mod sound;
 mod still;
 mod survey;
@@ -25,6 +29,7 @@ mod transcode;
 mod verify;
 mod video;
 mod webp;
+mod workers;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -31,9 +31,22 @@ impl Pacing {
     /// What `time` has beyond the nearest slot. A part that is cut out begins anywhere between two pictures;
     /// counted from there, rounded time stamps would fall into one slot and the next by chance.
     #[allow(clippy::cast_precision_loss, reason = "slots stay far below 2^53")]
-    fn phase(&self, time: Timestamp) -> Timestamp {
+    pub(crate) fn phase(&self, time: Timestamp) -> Timestamp {
         let slot = self.ticks(time);
         time.minus(Timestamp::from_seconds(slot as f64 / self.clock().as_f64()))
+    }
+
+    /// The first tick all of whose pictures are shown at `time`, which is counted from the beginning, or later.
+    /// `phase` is how far the track's first picture stands from its slot.
+    pub(crate) fn first_tick_from(&self, time: Timestamp, phase: Timestamp) -> i64 {
+        match *self {
+            Self::Even { rate, divisor } => {
+                // Half a picture of the source is room for rounded times.
+                let half_a_picture = 0.5 / f64::from(divisor.max(1));
+                up(time.minus(phase).seconds() * rate.as_f64() - half_a_picture)
+            }
+            Self::Uneven { .. } => self.ticks(time),
+        }
     }
 
     /// `time` in ticks of the clock, rounded to the nearest.
@@ -41,6 +54,11 @@ impl Pacing {
         let clock = self.clock();
         time.ticks(clock.numerator(), clock.denominator())
     }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "float to integer saturates")]
+fn up(value: f64) -> i64 {
+    value.ceil() as i64
 }
 
 /// 1/600 s: a whole number of ticks for 24, 25, 30, 50 and 60 frames a second, and finer than any eye.
@@ -64,6 +82,12 @@ pub(crate) struct Pacer {
 impl Pacer {
     pub(crate) const fn new(pacing: Pacing, origin: Timestamp) -> Self {
         Self { pacing, origin, last: None, phase: None }
+    }
+
+    /// Goes on from `tick` as if all pictures before had been seen. `phase` is that of the track's first picture.
+    pub(crate) fn resumed(pacing: Pacing, origin: Timestamp, phase: Timestamp, tick: i64) -> Self {
+        let long_ago = Timestamp::from_seconds(-1e9);
+        Self { pacing, origin, last: Some((tick.saturating_sub(1), long_ago)), phase: Some(phase) }
     }
 
     /// The tick of a picture that came before the beginning and is still on the screen then.
@@ -152,6 +176,26 @@ mod tests {
     #[test]
     fn a_late_first_picture_is_held_from_the_beginning() {
         check(even(25, 1, 1), &[1_000_000, 1_040_000], &[Some(0), Some(26)]);
+    }
+
+    #[test]
+    fn a_track_that_is_cut_keeps_the_same_pictures() {
+        for (pacing, step) in [(even(30, 1, 1), 33_333), (even(60, 1, 2), 16_667), (even(240, 1, 4), 4167)] {
+            let times: Vec<i64> = (0..400).map(|number| 5000 + number * step).collect();
+            let all = |pacer: &mut Pacer, times: &[i64]| -> Vec<i64> {
+                times.iter().filter_map(|time| pacer.keep(Timestamp::from_micros(*time))).collect()
+            };
+            let whole = all(&mut Pacer::new(pacing, Timestamp::ZERO), &times);
+            for cut in 1..399 {
+                let phase = pacing.phase(Timestamp::from_micros(times[0]));
+                let tick = pacing.first_tick_from(Timestamp::from_micros(times[cut]), phase);
+                let mut rest = Pacer::resumed(pacing, Timestamp::ZERO, phase, tick);
+                let after = all(&mut rest, &times[cut..]);
+                let mut joined: Vec<i64> = whole.iter().copied().filter(|kept| *kept < tick).collect();
+                joined.extend(after);
+                assert_eq!(joined, whole, "{pacing:?} cut at {cut}");
+            }
+        }
     }
 
     #[test]

@@ -1,89 +1,14 @@
 //! Pictures as the encoder wants them: decoded, chosen by time, filtered.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::libav::{
-    Answer, Care, Frame, Graph, PicturePath, PictureShape, PixelTarget, StreamFacts, can_tone_map,
-};
-use crate::limits::Limits;
+use crate::libav::{Answer, Frame, Graph, PicturePath, PictureShape, PixelTarget, can_tone_map};
 use crate::media::{DynamicRange, Orientation};
-use crate::pipeline::decode::Decoding;
-use crate::pipeline::inspect::Tracks;
+use crate::pipeline::material::{Frames, Span};
 use crate::pipeline::pacing::{Pacer, Pacing};
 use crate::units::{Dimensions, Timestamp};
-
-/// Decoded pictures in the order they are shown.
-pub(crate) trait Frames {
-    /// The next picture with its time; `None` at the end.
-    fn next(&mut self) -> Result<Option<Frame>, Error>;
-
-    /// Packets and frames that were damaged so far.
-    fn damaged(&self) -> u64;
-}
-
-/// Something whose pictures can be gone through more than once.
-pub(crate) trait Material {
-    /// Begins at the first picture.
-    fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error>;
-}
-
-impl Frames for Decoding<'_> {
-    fn next(&mut self) -> Result<Option<Frame>, Error> {
-        Self::next(self)
-    }
-
-    fn damaged(&self) -> u64 {
-        Self::damaged(self)
-    }
-}
-
-/// The picture track of an opened container.
-#[derive(Debug)]
-pub(crate) struct TrackMaterial<'a> {
-    tracks: &'a mut Tracks,
-    stream: StreamFacts,
-    limits: Limits,
-    /// The part that is wanted, on the source's clock.
-    span: Span,
-}
-
-/// A part of a presentation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: Timestamp,
-    pub(crate) end: Timestamp,
-    /// Whether `start` is later than the source's own beginning.
-    pub(crate) starts_late: bool,
-    /// Whether `end` is earlier than the source's own end.
-    pub(crate) ends_early: bool,
-}
-
-impl Span {
-    pub(crate) fn duration(&self) -> Timestamp {
-        self.end.minus(self.start).max(Timestamp::ZERO)
-    }
-}
-
-impl<'a> TrackMaterial<'a> {
-    pub(crate) fn new(tracks: &'a mut Tracks, stream: &StreamFacts, limits: &Limits, span: Span) -> Self {
-        Self { tracks, stream: stream.clone(), limits: *limits, span }
-    }
-}
-
-impl Material for TrackMaterial<'_> {
-    fn start(&mut self) -> Result<Box<dyn Frames + '_>, Error> {
-        let tracks = &mut *self.tracks;
-        tracks.rewind(&self.limits)?;
-        tracks.narrow(&[self.stream.index]);
-        if self.span.starts_late {
-            tracks.seek_near(self.stream.index, self.span.start);
-        }
-        let until = self.span.ends_early.then_some(self.span.end);
-        let decoding = Decoding::new(&mut tracks.input, &self.stream, Care::Lenient, &self.limits)?;
-        Ok(Box::new(decoding.until(until)))
-    }
-}
 
 /// What happens to pictures on their way to the encoder.
 #[derive(Clone, Copy, Debug)]
@@ -107,10 +32,14 @@ pub(crate) struct Pictures<'a> {
     ready: VecDeque<Frame>,
     /// The last picture before the span, which may still be on the screen when it begins.
     held: Option<Frame>,
+    /// Pictures before this time are not wanted: decoding began before them, or cannot make them whole.
+    not_before: Option<Timestamp>,
     begun: bool,
     ended: bool,
     last_time: Option<Timestamp>,
     not_tone_mapped: bool,
+    decoding: Duration,
+    filtering: Duration,
 }
 
 impl<'a> Pictures<'a> {
@@ -123,11 +52,28 @@ impl<'a> Pictures<'a> {
             first_aspect: None,
             ready: VecDeque::new(),
             held: None,
+            not_before: None,
             begun: false,
             ended: false,
             last_time: None,
             not_tone_mapped: false,
+            decoding: Duration::ZERO,
+            filtering: Duration::ZERO,
         }
+    }
+
+    /// The same pictures that would be made from the beginning, but from a tick on. `start` is the time of the
+    /// first of them, and `phase` how far the track's first picture stands from its slot.
+    pub(crate) fn starting_at(mut self, tick: i64, start: Timestamp, phase: Timestamp) -> Self {
+        self.pacer = Pacer::resumed(self.treatment.pacing, self.treatment.span.start, phase, tick);
+        self.not_before = Some(start);
+        self.begun = true;
+        self
+    }
+
+    /// Time spent with decoding and filtering since the last call.
+    pub(crate) fn take_spent(&mut self) -> (Duration, Duration) {
+        (std::mem::take(&mut self.decoding), std::mem::take(&mut self.filtering))
     }
 
     pub(crate) fn damaged(&self) -> u64 {
@@ -147,7 +93,11 @@ impl<'a> Pictures<'a> {
             if self.ended {
                 return Ok(None);
             }
-            match self.frames.next()? {
+            let began = Instant::now();
+            let frame = self.frames.next()?;
+            let decoded = Instant::now();
+            self.decoding += decoded.duration_since(began);
+            match frame {
                 Some(frame) => self.take(frame)?,
                 None => {
                     self.ended = true;
@@ -157,6 +107,7 @@ impl<'a> Pictures<'a> {
                     self.finish_graph()?;
                 }
             }
+            self.filtering += decoded.elapsed();
         }
     }
 
@@ -166,11 +117,11 @@ impl<'a> Pictures<'a> {
         let time = time.unwrap_or(self.treatment.span.start);
         self.last_time = Some(time);
         let span = self.treatment.span;
-        if span.starts_late && time < span.start {
+        if span.starts_late && time < span.start && !self.begun {
             self.held = Some(frame);
             return Ok(());
         }
-        if span.ends_early && time >= span.end {
+        if (span.ends_early && time >= span.end) || self.not_before.is_some_and(|start| time < start) {
             return Ok(());
         }
         if !self.begun {

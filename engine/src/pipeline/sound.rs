@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::mp4::{AudioFormat, Sample, Track};
 use crate::pipeline::decode::Decoding;
 use crate::pipeline::inspect::Tracks;
-use crate::pipeline::pictures::Span;
+use crate::pipeline::material::Span;
 use crate::planner::budget::SoundPlan;
 use crate::progress::Control;
 use crate::units::{BitRate, ByteSize, Timestamp};

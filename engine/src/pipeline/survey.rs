@@ -7,6 +7,7 @@ use crate::limits::{LimitKind, Limits};
 use crate::media::Container;
 use crate::pipeline::feed::Feed;
 use crate::pipeline::inspect::Tracks;
+use crate::planner::cut::Shown;
 use crate::units::{BitRate, ByteSize, FrameRate, Timestamp};
 
 /// What was measured of a whole input.
@@ -43,8 +44,9 @@ pub(crate) struct TrackSurvey {
     pub(crate) even: bool,
     /// Longest distance of two packets.
     pub(crate) longest_step: Timestamp,
-    /// Compressed bytes in each second from `start` on.
-    pub(crate) bytes_by_second: Vec<u64>,
+    /// The packets that are shown, in the order of their times. Times out of an index are decoding times moved
+    /// to the beginning: exact for tracks that are even and whose groups of pictures are closed.
+    pub(crate) shown: Vec<Shown>,
 }
 
 impl TrackSurvey {
@@ -135,8 +137,7 @@ pub(crate) fn survey(tracks: &mut Tracks, limits: &Limits) -> Result<Survey, Err
 /// Gathers the packets of one track.
 #[derive(Debug, Default)]
 struct Gathering {
-    /// Time and bytes of each shown packet.
-    packets: Vec<(Timestamp, u32)>,
+    packets: Vec<Shown>,
     last_duration: Timestamp,
     hidden: u64,
     damaged: u64,
@@ -144,21 +145,21 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn add(&mut self, time: Timestamp, bytes: u32, duration: Timestamp) {
-        self.packets.push((time, bytes));
-        self.bytes = self.bytes.saturating_add(u64::from(bytes));
+    fn add(&mut self, shown: Shown, duration: Timestamp) {
+        self.packets.push(shown);
+        self.bytes = self.bytes.saturating_add(u64::from(shown.bytes));
         self.last_duration = duration;
     }
 
     fn finish(mut self) -> TrackSurvey {
-        self.packets.sort_unstable();
-        let Some((start, _)) = self.packets.first().copied() else {
+        self.packets.sort_unstable_by_key(|shown| shown.time);
+        let Some(start) = self.packets.first().map(|shown| shown.time) else {
             return TrackSurvey { hidden: self.hidden, damaged: self.damaged, ..TrackSurvey::default() };
         };
         let mut steps: Vec<Timestamp> = self
             .packets
             .windows(2)
-            .filter_map(|pair| Some(pair.get(1)?.0.minus(pair.first()?.0)))
+            .filter_map(|pair| Some(pair.get(1)?.time.minus(pair.first()?.time)))
             .filter(|step| *step > Timestamp::ZERO)
             .collect();
         steps.sort_unstable();
@@ -172,21 +173,9 @@ impl Gathering {
             .sum();
         let mean_step = sum / f64::from(u32::try_from(inside).unwrap_or(u32::MAX)).max(1.0);
         let even = inside.saturating_mul(20) >= steps.len().saturating_mul(19);
-        let last = self.packets.last().map_or(start, |(time, _)| *time);
+        let last = self.packets.last().map_or(start, |shown| shown.time);
         let known = [self.last_duration, step].into_iter().find(|length| *length > Timestamp::ZERO);
         let length = known.unwrap_or(LONE_PICTURE);
-        let mut bytes_by_second = Vec::new();
-        for (time, bytes) in &self.packets {
-            let second = usize::try_from(time.minus(start).micros() / 1_000_000).unwrap_or(0);
-            // A track of a hundred hours has 360,000 seconds; a wild time stamp must not take more.
-            let second = second.min(MOST_SECONDS);
-            if bytes_by_second.len() <= second {
-                bytes_by_second.resize(second + 1, 0_u64);
-            }
-            if let Some(sum) = bytes_by_second.get_mut(second) {
-                *sum = sum.saturating_add(u64::from(*bytes));
-            }
-        }
         TrackSurvey {
             start,
             end: last.plus(length),
@@ -198,14 +187,13 @@ impl Gathering {
             mean_step,
             even,
             longest_step: steps.last().copied().unwrap_or(step),
-            bytes_by_second,
+            shown: self.packets,
         }
     }
 }
 
 /// A lone packet of unknown length lasts as long as a picture of a film.
 const LONE_PICTURE: Timestamp = Timestamp::from_micros(40_000);
-const MOST_SECONDS: usize = 360_000;
 
 /// An mp4's index lists every packet; only the first ones are read, to learn when the tracks begin.
 fn from_index(
@@ -268,7 +256,8 @@ fn gather_index(
             gathering.hidden += 1;
             gathering.bytes = gathering.bytes.saturating_add(u64::from(entry.bytes));
         } else {
-            gathering.add(entry.dts.plus(offset), entry.bytes, Timestamp::ZERO);
+            let shown = Shown { time: entry.dts.plus(offset), bytes: entry.bytes, key: entry.key };
+            gathering.add(shown, Timestamp::ZERO);
         }
     }
     // A picture may stay on the screen for long: an index tells how long by where the track ends.
@@ -311,7 +300,7 @@ fn from_packets(
             gathering.hidden += 1;
         } else {
             let bytes = u32::try_from(packet.data().len()).unwrap_or(u32::MAX);
-            gathering.add(time, bytes, packet.duration());
+            gathering.add(Shown { time, bytes, key: packet.is_key() }, packet.duration());
         }
     }
     let jumped = feed.jumps() > 0;

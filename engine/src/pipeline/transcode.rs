@@ -1,5 +1,6 @@
 //! Encodes what cannot be kept: sound first, to the byte, then pictures into what is left.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
@@ -8,12 +9,13 @@ use crate::mp4::{
     self, AudioFormat, Movie, Pacing as Stts, Planned, PlannedAudio, PlannedVideo, Track, overhead_bound,
 };
 use crate::pipeline::finish::{Job, movie_kind, track_bytes, track_duration};
+use crate::pipeline::material::{Material, Span, TrackMaterial};
 use crate::pipeline::measure::Measured;
-use crate::pipeline::pictures::{Material, Span, TrackMaterial};
 use crate::pipeline::sound::{self, SoundTrack};
 use crate::pipeline::tracks::keep;
 use crate::pipeline::video::{self, Failure, VideoPlan, VideoTrack};
 use crate::planner::budget::{self, SoundPlan};
+use crate::planner::cut::Shown;
 use crate::planner::division::{Needs, SoundChoice, SoundNeed, divide, least_limit};
 use crate::planner::ladder::{Ladder, PictureSource, Rung};
 use crate::planner::route::Treatment;
@@ -151,11 +153,13 @@ pub(crate) fn plan_video(
         even: source.even,
         span: source.span,
         source_frames: source.frames,
-        bytes_by_second: source.bytes_by_second.clone(),
+        shown: Arc::clone(&source.shown),
+        trustworthy: source.trustworthy,
         bits_per_pixel: source.picture.bits_per_pixel,
         preset: job.fit.preset,
         limit: job.fit.limit,
         source_pixels: f64_of(source.picture.display.pixels()),
+        display: ladder.largest(),
         source_ceiling: source.ceiling,
     };
     match divide(&needs, job.fit.limit) {
@@ -199,7 +203,9 @@ pub(crate) struct Pictured {
     pub(crate) span: Span,
     /// Pictures in the span, about.
     pub(crate) frames: f64,
-    pub(crate) bytes_by_second: Vec<u64>,
+    pub(crate) shown: Arc<[Shown]>,
+    /// Its times can be trusted.
+    pub(crate) trustworthy: bool,
     pub(crate) ceiling: ByteSize,
 }
 
@@ -270,6 +276,10 @@ impl MadeVideo {
     /// Writes the file.
     pub(crate) fn finish(self, mut job: Job<'_>) -> Result<Fitted, Error> {
         job.stages.video += self.took;
+        job.stages.decode += self.track.spent.decode;
+        job.stages.scale += self.track.spent.scale;
+        job.stages.encode += self.track.spent.encode;
+        job.stages.plan += self.track.spent.plan;
         job.warn_damaged(self.track.damaged);
         if self.track.not_tone_mapped {
             job.warn(Warning::NotToneMapped);
@@ -279,6 +289,9 @@ impl MadeVideo {
         report.crf = Some(self.track.crf);
         report.preset = Some(self.preset);
         report.frames_redone = self.track.frames_redone;
+        report.frames_probed = self.track.frames_probed;
+        report.repairs = self.track.repairs;
+        report.predicted_video = Some(self.track.predicted);
         job.finish_movie(&Movie { video: Some(self.track.track), audio: self.sound }, report)
     }
 }
@@ -303,7 +316,6 @@ pub(crate) fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictu
         let pixels = f64_of(stream.coded.map_or(1, crate::units::Dimensions::pixels));
         survey.bytes.as_f64() * 8.0 * efficiency / 1.1 / (pixels * packets.max(1.0))
     });
-    let first_second = usize::try_from(span.start.minus(survey.start).micros() / 1_000_000).unwrap_or(0);
     let source_bytes = ByteSize::from_f64(survey.bytes.as_f64() * part);
     let picture = PictureSource { display, frame_rate, bits_per_pixel, max_height: job.fit.max_height };
     Some(Pictured {
@@ -315,7 +327,8 @@ pub(crate) fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictu
         unbroken: survey.is_unbroken() && !measured.survey.jumped && survey.start <= measured.origin,
         span,
         frames: (packets * part).max(1.0),
-        bytes_by_second: survey.bytes_by_second.get(first_second..).unwrap_or_default().to_vec(),
+        shown: survey.shown.as_slice().into(),
+        trustworthy: !measured.survey.jumped && !measured.survey.cut_short && survey.damaged == 0,
         ceiling: budget::ceiling_of_source(source_bytes, efficiency),
     })
 }

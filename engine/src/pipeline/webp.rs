@@ -11,11 +11,12 @@ use crate::media::{Container, Orientation};
 use crate::picture::{WebpAnimation, WebpFrame, webp_frames};
 use crate::pipeline::finish::Job;
 use crate::pipeline::inspect::PictureFile;
-use crate::pipeline::pictures::{Frames, Material, Span};
+use crate::pipeline::material::{Frames, Material, Span};
 use crate::pipeline::still::{decode_first, one_through};
 use crate::pipeline::transcode::{Pictured, make_video, plan_video};
 use crate::pipeline::{gif, video};
 use crate::planner::budget;
+use crate::planner::cut::Shown;
 use crate::planner::ladder::PictureSource;
 use crate::report::{Fitted, Warning};
 use crate::units::{Dimensions, FrameRate, Timestamp};
@@ -73,7 +74,17 @@ fn pictured(
     let millis = u32::try_from(length.micros() / 1000).unwrap_or(u32::MAX).max(1);
     let frame_rate = FrameRate::new(count.saturating_mul(1000), millis)
         .ok_or_else(|| Error::corrupt("the animation has no frames"))?;
-    let seconds = usize::try_from(length.micros() / 1_000_000).unwrap_or(0) + 1;
+    let mut time = Timestamp::ZERO;
+    let shown: Vec<Shown> = animation
+        .frames
+        .iter()
+        .map(|frame| {
+            let bytes = u32::try_from(frame.image.len()).unwrap_or(u32::MAX);
+            let shown = Shown { time, bytes, key: false };
+            time = time.plus(frame.duration.into());
+            shown
+        })
+        .collect();
     let part = span.duration().seconds() / length.seconds().max(1e-6);
     Ok(Pictured {
         picture: PictureSource {
@@ -88,7 +99,8 @@ fn pictured(
         unbroken: false,
         span,
         frames: f64::from(count) * part,
-        bytes_by_second: vec![1; seconds.min(100_000)],
+        shown: shown.into(),
+        trustworthy: true,
         ceiling: budget::ceiling_of_source(crate::units::ByteSize::of(&file.bytes), 2.0),
     })
 }

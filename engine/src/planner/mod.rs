@@ -5,8 +5,10 @@
 
 pub(crate) mod animation;
 pub(crate) mod budget;
+pub(crate) mod course;
+pub(crate) mod cut;
 pub(crate) mod division;
+pub(crate) mod guess;
 pub(crate) mod ladder;
-pub(crate) mod rate;
 pub(crate) mod route;
 pub(crate) mod still;

@@ -46,6 +46,12 @@ impl ThreadBudget {
         Seat { budget: Arc::clone(self) }
     }
 
+    /// How many threads a job may count on: the total over the jobs at work, at least one.
+    pub(crate) fn share_of_a_job(&self) -> usize {
+        let seats = lock(&self.state).seats;
+        (self.total / seats.max(1)).max(1)
+    }
+
     /// Waits until at least one thread is free, then takes up to `most` (zero counts as one) of those, but no
     /// more than an equal share: the total over the jobs that run or wait, at least one.
     ///

@@ -34,7 +34,7 @@ impl GrowingWriter {
     ///   so the download can stop.
     pub fn append(&mut self, bytes: Bytes) -> Result<(), Error> {
         let mut state = self.buffer.lock();
-        if !state.wanted {
+        if state.readers == 0 {
             let what = "cannot append to the download".to_owned();
             return Err(Error::Io {
                 what,
@@ -106,8 +106,8 @@ impl fmt::Debug for GrowingWriter {
     }
 }
 
-/// The end that a job reads, as often as it likes. There is one per buffer; dropping it frees the bytes and
-/// tells the writer that it can stop.
+/// The end that a job reads, as often as it likes. Dropping the last one frees the bytes and tells the writer
+/// that it can stop.
 pub(super) struct GrowingReader {
     buffer: Arc<Buffer>,
     position: u64,
@@ -140,6 +140,14 @@ impl GrowingReader {
         Ok(count)
     }
 
+    /// Another reader of the same buffer, from its first byte on.
+    pub(super) fn another(&self) -> Self {
+        let mut state = self.buffer.lock();
+        state.readers = state.readers.saturating_add(1);
+        drop(state);
+        Self { buffer: Arc::clone(&self.buffer), position: 0 }
+    }
+
     /// Moves to where the next read begins, which may lie beyond what has arrived. To move in relation to the
     /// end waits until its place is known.
     pub(super) fn seek(&mut self, to: SeekFrom, control: &Control) -> io::Result<u64> {
@@ -168,7 +176,10 @@ impl GrowingReader {
 impl Drop for GrowingReader {
     fn drop(&mut self) {
         let mut state = self.buffer.lock();
-        state.wanted = false;
+        state.readers = state.readers.saturating_sub(1);
+        if state.readers > 0 {
+            return;
+        }
         let unwanted = (mem::take(&mut state.chunks), mem::take(&mut state.tail));
         drop(state);
         drop(unwanted);
@@ -182,14 +193,8 @@ impl fmt::Debug for GrowingReader {
 }
 
 pub(super) fn buffer(capacity: ByteSize, total: Option<ByteSize>) -> (GrowingWriter, GrowingReader) {
-    let state = State {
-        chunks: Vec::new(),
-        tail: Vec::new(),
-        tail_start: 0,
-        length: 0,
-        end: End::Open,
-        wanted: true,
-    };
+    let state =
+        State { chunks: Vec::new(), tail: Vec::new(), tail_start: 0, length: 0, end: End::Open, readers: 1 };
     let buffer = Arc::new(Buffer {
         capacity: capacity.get(),
         total: total.map(ByteSize::get),
@@ -241,8 +246,7 @@ struct State {
     /// All that has arrived.
     length: u64,
     end: End,
-    /// Whether there is a reader.
-    wanted: bool,
+    readers: usize,
 }
 
 struct Chunk {

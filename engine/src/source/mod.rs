@@ -19,12 +19,14 @@ use crate::error::Error;
 use crate::progress::{Control, StopReason};
 use crate::units::ByteSize;
 
+mod file;
 mod growing;
 #[cfg(test)]
 mod tests;
 
 pub use growing::GrowingWriter;
 
+use file::FileReader;
 use growing::GrowingReader;
 
 /// An input. Nothing is opened before the job runs.
@@ -91,7 +93,7 @@ impl Source {
     /// `Io` when a file cannot be opened, `Unsupported` when a path names something that is no regular file.
     pub(crate) fn open(self, control: &Arc<Control>) -> Result<Reader, Error> {
         let inner = match self.0 {
-            Kind::Path(path) => Inner::File(open_file(&path)?),
+            Kind::Path(path) => Inner::File(FileReader::new(open_file(&path)?)),
             Kind::Bytes(bytes) => Inner::Bytes(Cursor::new(bytes)),
             Kind::Reader(reader) => Inner::Foreign(reader),
             Kind::Growing(reader) => Inner::Growing(reader),
@@ -127,13 +129,24 @@ pub(crate) struct Reader {
 }
 
 enum Inner {
-    File(File),
+    File(FileReader),
     Bytes(Cursor<Bytes>),
     Foreign(Box<dyn ReadSeek>),
     Growing(GrowingReader),
 }
 
 impl Reader {
+    /// Another reader of the same bytes, from the first on; `None` for a reader of the caller's.
+    pub(crate) fn another(&self) -> Option<Self> {
+        let inner = match &self.inner {
+            Inner::File(file) => Inner::File(file.another()),
+            Inner::Bytes(bytes) => Inner::Bytes(Cursor::new(bytes.get_ref().clone())),
+            Inner::Foreign(_) => return None,
+            Inner::Growing(reader) => Inner::Growing(reader.another()),
+        };
+        Some(Self { inner, control: Arc::clone(&self.control) })
+    }
+
     /// The input's whole length. Waits, for a source that still grows and was not told its length.
     pub(crate) fn size(&mut self) -> io::Result<ByteSize> {
         let here = self.stream_position()?;

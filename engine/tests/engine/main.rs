@@ -16,6 +16,7 @@ mod forms;
 mod geometry;
 mod growing;
 mod jobs;
+mod segments;
 mod support;
 mod time;
 mod tracks;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use azalea_engine::{BitRate, Preset, Report};
+use azalea_engine::{BitRate, ByteSize, Preset, Report};
 use serde_json::{Value, json};
 
 use crate::exit;
@@ -44,6 +44,10 @@ pub(super) fn object(input: &Path, output: &Path, report: &Report) -> Value {
         "crf": report.crf.map(rounded),
         "frames": report.frames,
         "frames_redone": report.frames_redone,
+        "frames_probed": report.frames_probed,
+        "repairs": report.repairs,
+        "video_bytes": report.video_bytes.get(),
+        "predicted_video_bytes": report.predicted_video.map(ByteSize::get),
         "warnings": report.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "wall_seconds": seconds(report.wall),
         "cpu_seconds": seconds(report.cpu),
@@ -51,7 +55,11 @@ pub(super) fn object(input: &Path, output: &Path, report: &Report) -> Value {
             "probe": seconds(stages.probe),
             "verify": seconds(stages.verify),
             "audio": seconds(stages.audio),
+            "plan": seconds(stages.plan),
             "video": seconds(stages.video),
+            "decode": seconds(stages.decode),
+            "scale": seconds(stages.scale),
+            "encode": seconds(stages.encode),
             "mux": seconds(stages.mux),
         },
     })

@@ -133,7 +133,12 @@ pub(crate) fn picture_times(bytes: &[u8]) -> Vec<f64> {
     let words =
         ["-select_streams", "v:0", "-show_entries", "frame=best_effort_timestamp_time", "-of", "csv=p=0"];
     let text = probe(bytes, &words);
-    text.lines().map(|line| line.trim_matches(',').parse().unwrap()).collect()
+    // A frame's side data gives a line of its own.
+    text.lines()
+        .map(|line| line.trim_matches(','))
+        .filter(|line| !line.is_empty())
+        .map(|line| line.parse().unwrap())
+        .collect()
 }
 
 /// One channel of decoded sound at 48 kHz; silence stands where the file has none.

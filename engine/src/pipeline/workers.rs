@@ -1,0 +1,512 @@
+//! Encodes a track's segments as the planner says, by one worker or several side by side.
+//!
+//! Every worker has its own decoder and encoder; what they share is the planner's course, under a lock that is
+//! held for a few microseconds at each packet.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::error::Error;
+use crate::libav::{Answer, Encoded, Encoder, Frame, VideoSpec};
+use crate::mp4::h264::{self, UnitSet};
+use crate::pipeline::JobContext;
+use crate::pipeline::material::Material;
+use crate::pipeline::pictures::Treatment;
+use crate::pipeline::reel::Reel;
+use crate::pipeline::segments::SegmentMap;
+use crate::planner::course::{Advice, Course, Order, Step};
+use crate::planner::ladder::Rung;
+use crate::pool::catch;
+use crate::units::ByteSize;
+
+/// What all workers of a track are told.
+pub(crate) struct Assignment<'a> {
+    pub(crate) map: &'a SegmentMap,
+    pub(crate) treatment: Treatment,
+    /// CRF and threads are each segment's own.
+    pub(crate) spec: VideoSpec,
+    /// Frames of the result, about.
+    pub(crate) frames: u32,
+    pub(crate) context: &'a JobContext,
+    /// Asked once the probes are done, with the CRF that they predict: another size that is better, and the CRF there.
+    pub(crate) reconsider: &'a (dyn Fn(f64) -> Option<(Rung, f64)> + Sync),
+}
+
+/// Encoded pictures of the whole track, in order.
+#[derive(Debug)]
+pub(crate) struct Encodes {
+    pub(crate) segments: Vec<Vec<Encoded>>,
+    pub(crate) header: Bytes,
+    pub(crate) course: Course,
+    pub(crate) damaged: u64,
+    pub(crate) not_tone_mapped: bool,
+    pub(crate) spent: Spent,
+}
+
+/// Time that workers spent, added up over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) plan: Duration,
+    pub(crate) decode: Duration,
+    pub(crate) scale: Duration,
+    pub(crate) encode: Duration,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Another size is better, and is expected to be filled at this CRF.
+    OtherSize {
+        rung: Rung,
+        crf: f64,
+    },
+    /// The segments cannot be made apart from each other: the input is damaged or not what its index says.
+    NotInParts,
+    /// No CRF makes the pictures fit; the fewest bytes that were reached.
+    TooLarge {
+        least: ByteSize,
+        redone: u64,
+    },
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What workers write to.
+struct Board {
+    course: Course,
+    /// Versions of each segment in the order in which they were made.
+    versions: Vec<Vec<Vec<Encoded>>>,
+    header: Option<Bytes>,
+    damaged: u64,
+    not_tone_mapped: bool,
+    spent: Spent,
+    /// The probes are done and the size is settled.
+    begun: bool,
+    stopped: Option<Stop>,
+}
+
+struct Shared<'a> {
+    assignment: &'a Assignment<'a>,
+    board: Mutex<Board>,
+    changed: Condvar,
+    began: Instant,
+    /// Pictures given to encoders so far.
+    sent: AtomicU64,
+}
+
+/// Encodes all segments.
+pub(crate) fn run(
+    assignment: &Assignment<'_>,
+    material: &mut dyn Material,
+    course: Course,
+) -> Result<Encodes, Stop> {
+    let board = Board {
+        course,
+        versions: vec![Vec::new(); assignment.map.len()],
+        header: None,
+        damaged: 0,
+        not_tone_mapped: false,
+        spent: Spent::default(),
+        begun: false,
+        stopped: None,
+    };
+    let shared = Shared {
+        assignment,
+        board: Mutex::new(board),
+        changed: Condvar::new(),
+        began: Instant::now(),
+        sent: AtomicU64::new(0),
+    };
+    let mut others = Vec::new();
+    if assignment.map.order() == Order::Any {
+        let most =
+            assignment.map.len().min(assignment.context.threads.share_of_a_job() / THREADS_OF_A_WORKER);
+        for _ in 1..most.min(MOST_WORKERS) {
+            let Some(other) = material.another()? else { break };
+            others.push(other);
+        }
+    }
+    thread::scope(|scope| {
+        for (number, mut material) in (1..).zip(others) {
+            let shared = &shared;
+            let work = move || shared.work(number, &mut *material);
+            if let Err(error) =
+                thread::Builder::new().name(format!("azalea-segment-{number}")).spawn_scoped(scope, work)
+            {
+                // Fewer workers do the same.
+                tracing::debug!(%error, "no thread for another worker");
+                break;
+            }
+        }
+        shared.work(0, material);
+    });
+    let board = shared.board.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match board.stopped {
+        Some(stop) => Err(stop),
+        None => board.choose(),
+    }
+}
+
+impl Board {
+    fn choose(self) -> Result<Encodes, Stop> {
+        let Self { course, mut versions, header, damaged, not_tone_mapped, spent, .. } = self;
+        let Some(chosen) = course.chosen() else {
+            return Err(Stop::TooLarge { least: course.least_bytes(), redone: course.frames_redone() });
+        };
+        let mut segments = Vec::with_capacity(versions.len());
+        for (versions, number) in versions.iter_mut().zip(chosen) {
+            if number >= versions.len() {
+                return Err(Error::internal("the planner chose what was never encoded").into());
+            }
+            segments.push(versions.swap_remove(number));
+        }
+        // Two key frames in a row of different encoders could have the same number, and count as one picture.
+        let alone = |segment: &Vec<Encoded>| segment.len() == 1;
+        if segments.iter().rev().skip(1).any(alone) {
+            return Err(Stop::NotInParts);
+        }
+        let header = header.unwrap_or_default();
+        Ok(Encodes { segments, header, course, damaged, not_tone_mapped, spent })
+    }
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works until there is nothing left to do.
+    fn work(&self, number: usize, material: &mut dyn Material) {
+        let mut outcome = Ok(());
+        let caught = catch(|| {
+            outcome = self.work_through(number, material);
+            Ok(())
+        });
+        if let Err(stop) = caught.map_err(Stop::from).and(outcome) {
+            let mut board = self.lock();
+            board.stopped.get_or_insert(stop);
+        }
+        self.changed.notify_all();
+    }
+
+    fn work_through(&self, number: usize, material: &mut dyn Material) -> Result<(), Stop> {
+        let mut step = self.next_step(number)?;
+        while let Some(first) = step.as_ref().and_then(segment_of) {
+            let mut reel = Reel::open(material, self.assignment.map, self.assignment.treatment, first)?;
+            while let Some(segment) = step.as_ref().and_then(segment_of).filter(|next| reel.reaches(*next)) {
+                reel.go_to(segment)?;
+                match step {
+                    Some(Step::Probe { frames, crf, .. }) => self.probe(&mut reel, segment, frames, crf)?,
+                    Some(Step::Encode { crf, .. }) => self.encode(&mut reel, segment, crf)?,
+                    _ => {}
+                }
+                self.note(&mut reel)?;
+                step = self.next_step(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What worker `number` does next; `None` when it is done. Waits while others may still make work.
+    fn next_step(&self, number: usize) -> Result<Option<Step>, Stop> {
+        let control = &self.assignment.context.control;
+        let mut board = self.lock();
+        loop {
+            control.stop().map_err(Error::from)?;
+            // Other jobs want their share of the machine.
+            let surplus = number > 0
+                && number >= self.assignment.context.threads.share_of_a_job().div_ceil(THREADS_OF_A_WORKER);
+            if board.stopped.is_some() || surplus {
+                return Ok(None);
+            }
+            if number == 0 || board.begun {
+                match board.course.next() {
+                    Step::Wait => {}
+                    Step::Done => return Ok(None),
+                    Step::TooLarge => {
+                        let (least, redone) = (board.course.least_bytes(), board.course.frames_redone());
+                        return Err(Stop::TooLarge { least, redone });
+                    }
+                    step @ Step::Encode { .. } if !board.begun => {
+                        let crf = board.course.predicted_crf();
+                        if let Some((rung, crf)) = (self.assignment.reconsider)(crf) {
+                            return Err(Stop::OtherSize { rung, crf });
+                        }
+                        board.begun = true;
+                        drop(board);
+                        self.changed.notify_all();
+                        return Ok(Some(step));
+                    }
+                    step => return Ok(Some(step)),
+                }
+            }
+            board = self.changed.wait_timeout(board, STOP_CHECK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Tells whoever watches that one more picture was encoded.
+    #[allow(clippy::cast_precision_loss, reason = "counts of frames stay far below 2^53")]
+    fn report_one(&self) {
+        let Assignment { frames, spec, context, .. } = self.assignment;
+        let sent = (self.sent.fetch_add(1, Ordering::Relaxed) + 1) as f64;
+        context.control.count_frames(1);
+        context.control.advance(0.06 + 0.9 * (sent / f64::from((*frames).max(1))).min(1.0));
+        let seconds = sent / spec.frame_rate.as_f64();
+        context.control.set_speed(seconds / self.began.elapsed().max(Duration::from_millis(1)).as_secs_f64());
+    }
+
+    /// Keeps what is to be told of the reading.
+    fn note(&self, reel: &mut Reel<'_>) -> Result<(), Stop> {
+        let (decode, scale) = reel.take_spent();
+        let mut board = self.lock();
+        board.spent.decode += decode;
+        board.spent.scale += scale;
+        board.damaged = board.damaged.max(reel.damaged());
+        board.not_tone_mapped |= reel.not_tone_mapped();
+        // What cannot be decoded from a key frame on may still be concealed from the beginning on.
+        if board.damaged > 0 && self.assignment.map.order() == Order::Any {
+            Err(Stop::NotInParts)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn probe(&self, reel: &mut Reel<'_>, segment: usize, frames: u32, crf: f64) -> Result<(), Stop> {
+        let began = Instant::now();
+        let mut encoder = self.encoder(crf, 1)?;
+        // Frames that are decoded again anyway need not be held meanwhile.
+        let keeps = self.assignment.map.len() == 1 || self.assignment.map.phase().is_none();
+        let (mut kept, mut sizes, mut given) = (Vec::new(), Vec::new(), 0);
+        let mut ended = false;
+        let wanted = usize::try_from(frames).unwrap_or(usize::MAX);
+        let take = |encoder: &mut Encoder, sizes: &mut Vec<u32>| -> Result<(), Stop> {
+            while sizes.len() < wanted
+                && let Answer::Item(packet) = received(encoder)?
+            {
+                let data = h264::sample_from_annex_b(&packet.data, OWN_NOISE);
+                sizes.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
+            }
+            Ok(())
+        };
+        while given < frames.saturating_add(IN_SIGHT) && sizes.len() < wanted && !ended {
+            self.assignment.context.control.stop().map_err(Error::from)?;
+            match reel.next()? {
+                Some(frame) => {
+                    send(&mut encoder, Some(&frame))?;
+                    take(&mut encoder, &mut sizes)?;
+                    given += 1;
+                    if keeps {
+                        kept.push(frame);
+                    }
+                }
+                None => ended = true,
+            }
+        }
+        if sizes.len() < wanted {
+            send(&mut encoder, None)?;
+            take(&mut encoder, &mut sizes)?;
+        }
+        if keeps {
+            reel.give_back(kept, ended);
+        }
+        let mut board = self.lock();
+        board.spent.encode += began.elapsed();
+        board.course.probed(segment, crf, &sizes);
+        tracing::debug!(segment, crf, ?sizes, predicted = board.course.predicted_crf(), "probed");
+        Ok(())
+    }
+
+    fn encoder(&self, crf: f64, threads: usize) -> Result<Encoder, Error> {
+        Encoder::video(&VideoSpec { crf, threads, ..self.assignment.spec })
+    }
+
+    fn encode(&self, reel: &mut Reel<'_>, segment: usize, crf: f64) -> Result<(), Stop> {
+        let context = self.assignment.context;
+        let grant = context.threads.take(THREADS_OF_A_WORKER, &context.control)?;
+        let mut encoder = self.encoder(crf, grant.threads())?;
+        let last_segment = segment + 1 == self.assignment.map.len();
+        let mut run = Run {
+            shared: self,
+            segment,
+            packets: Vec::new(),
+            sent: 0,
+            last_tick: i64::MIN,
+            latest: i64::MIN,
+            spent: Duration::ZERO,
+        };
+        let mut waiting = reel.next()?;
+        while let Some(mut frame) = waiting {
+            context.control.stop().map_err(Error::from)?;
+            waiting = reel.next()?;
+            if waiting.is_none() && run.sent > 0 && !last_segment {
+                // Another key frame right before the next segment's could not be told from it.
+                frame.make_predicted();
+            }
+            let go_on = run.give(&mut encoder, &frame)?;
+            if !go_on {
+                return Ok(());
+            }
+            if waiting.is_none() && !run.pad(&mut encoder)? {
+                return Ok(());
+            }
+        }
+        if run.sent == 0 && self.assignment.map.order() == Order::Any {
+            return Err(Stop::NotInParts);
+        }
+        let Run { packets, spent, .. } = run;
+        let header = encoder.header();
+        drop(encoder);
+        let mut board = self.lock();
+        board.spent.encode += spent;
+        if board.header.get_or_insert_with(|| header.clone()) != &header {
+            return Err(Stop::NotInParts);
+        }
+        let bytes: usize = packets.iter().map(|packet| packet.data.len()).sum();
+        if let Some(versions) = board.versions.get_mut(segment) {
+            versions.push(packets);
+        }
+        board.course.finished(segment);
+        tracing::debug!(
+            segment,
+            crf,
+            bytes,
+            predicted = board.course.predicted_crf(),
+            "a segment is encoded"
+        );
+        drop(board);
+        self.changed.notify_all();
+        Ok(())
+    }
+}
+
+/// One encode of one segment.
+struct Run<'a> {
+    shared: &'a Shared<'a>,
+    segment: usize,
+    packets: Vec<Encoded>,
+    sent: usize,
+    last_tick: i64,
+    /// The latest time of a packet.
+    latest: i64,
+    spent: Duration,
+}
+
+impl Run<'_> {
+    /// Gives a picture and takes what is ready; `false` when the segment is to begin again.
+    fn give(&mut self, encoder: &mut Encoder, frame: &Frame) -> Result<bool, Stop> {
+        let began = Instant::now();
+        send(encoder, Some(frame))?;
+        self.sent += 1;
+        self.last_tick = frame.ticks().unwrap_or(self.last_tick);
+        let go_on = self.collect(encoder)?;
+        self.spent += began.elapsed();
+        self.shared.report_one();
+        Ok(go_on)
+    }
+
+    /// Gets the pictures out that the encoder still looks ahead at; `false` when the segment is to begin again.
+    ///
+    /// While an encoder is drained, it takes no new CRF. Pictures that come after a forced key frame push out
+    /// what is wanted instead, and are thrown away themselves: nothing before the key frame refers to them. They
+    /// are grey, since the encoder would spend more on what it thinks will stay on the screen.
+    fn pad(&mut self, encoder: &mut Encoder) -> Result<bool, Stop> {
+        let began = Instant::now();
+        let mut board = self.shared.lock();
+        board.course.counted(self.segment, u32::try_from(self.sent).unwrap_or(u32::MAX));
+        let decides = board.course.decides(self.segment);
+        drop(board);
+        if decides {
+            let mut grey = Frame::grey(self.shared.assignment.spec.dimensions)
+                .map_err(|fault| fault.internal("a picture cannot be made"))?;
+            grey.tag_bt709();
+            for number in 1..=MOST_PADDING {
+                if self.packets.len() >= self.sent {
+                    break;
+                }
+                self.shared.assignment.context.control.stop().map_err(Error::from)?;
+                let mut frame = grey.share().map_err(|fault| fault.internal("a picture cannot be made"))?;
+                frame.set_pts(self.last_tick.saturating_add(number));
+                if number == 1 {
+                    frame.make_key();
+                } else {
+                    frame.forget_picture_type();
+                }
+                send(encoder, Some(&frame))?;
+                if !self.collect(encoder)? {
+                    return Ok(false);
+                }
+            }
+        }
+        if self.packets.len() < self.sent {
+            send(encoder, None)?;
+            self.collect(encoder)?;
+        }
+        self.spent += began.elapsed();
+        Ok(true)
+    }
+
+    fn collect(&mut self, encoder: &mut Encoder) -> Result<bool, Stop> {
+        while let Answer::Item(mut packet) = received(encoder)? {
+            if packet.pts > self.last_tick && self.packets.len() >= self.sent {
+                continue;
+            }
+            // Start codes become lengths of the same size, and the encoder's remark about itself goes.
+            packet.data = h264::sample_from_annex_b(&packet.data, OWN_NOISE);
+            let bytes = u32::try_from(packet.data.len()).unwrap_or(u32::MAX);
+            let anchor = packet.pts > self.latest;
+            self.latest = self.latest.max(packet.pts);
+            self.packets.push(packet);
+            tracing::trace!(n = self.packets.len(), bytes, anchor, "packet");
+            let mut board = self.shared.lock();
+            match board.course.packet(self.segment, bytes, anchor) {
+                Advice::Keep => {}
+                Advice::Change { crf } => {
+                    tracing::trace!(segment = self.segment, packets = self.packets.len(), crf, "steered");
+                    encoder.set_crf(crf).map_err(|fault| fault.internal("the CRF cannot be changed"))?;
+                }
+                Advice::Restart => {
+                    board.spent.encode += self.spent;
+                    tracing::debug!(segment = self.segment, packets = self.packets.len(), "begins again");
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn send(encoder: &mut Encoder, frame: Option<&Frame>) -> Result<(), Error> {
+    encoder.send(frame).map_err(|fault| fault.internal("a picture cannot be encoded"))
+}
+
+fn received(encoder: &mut Encoder) -> Result<Answer<Encoded>, Error> {
+    encoder.receive().map_err(|fault| fault.internal("a picture cannot be encoded"))
+}
+
+fn segment_of(step: &Step) -> Option<usize> {
+    match step {
+        Step::Probe { segment, .. } | Step::Encode { segment, .. } => Some(*segment),
+        Step::Wait | Step::Done | Step::TooLarge => None,
+    }
+}
+
+/// Frames after a probe's that the encoder looks ahead at: without them it underrates what they take over.
+const IN_SIGHT: u32 = 32;
+const OWN_NOISE: UnitSet = UnitSet::REDUNDANT.with(h264::SEI);
+/// One for the encoder beside the worker's own, which decodes and scales meanwhile.
+const THREADS_OF_A_WORKER: usize = 2;
+/// Each worker holds a decoder's and an encoder's pictures: some hundred mebibytes at 720p.
+const MOST_WORKERS: usize = 16;
+/// x264 looks at most 250 pictures ahead, and holds a few more for its threads.
+const MOST_PADDING: i64 = 300;
+/// How often a waiting worker looks for a stop, which has no bell.
+const STOP_CHECK: Duration = Duration::from_millis(50);
