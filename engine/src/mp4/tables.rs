@@ -99,14 +99,17 @@ impl Tables {
             }
         }
         let end = samples.iter().map(end_of).max().unwrap_or(0);
+        let deltas = deltas(samples, first, last, end)?;
+        let media_duration =
+            deltas.iter().map(|run| u64::from(run.count).saturating_mul(u64::from(run.value))).sum();
         Ok(Self {
             sizes: samples.iter().map(byte_count).collect::<Result<_, _>>()?,
-            deltas: deltas(samples, first, last, end)?,
+            deltas,
             offsets: offsets(samples)?,
             sync: sync(samples),
             chunks: chunks(samples, timescale)?,
             edits: edits(samples, timescale, end)?,
-            media_duration: end.saturating_sub(first.dts).unsigned_abs(),
+            media_duration,
         })
     }
 }

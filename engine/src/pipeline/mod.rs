@@ -1,7 +1,8 @@
 //! Carries plans out: opens, measures, decodes, filters, encodes, keeps, writes.
 //!
 //! The pipeline makes no choice about quality; it asks the planner. Each job runs on one thread of the pool,
-//! from its first byte to its report; codec threads come from the shared budget and go back after each round.
+//! from its first byte to its report, beside which a job alone has workers for its segments; codec threads come
+//! from the shared budget and go back after each segment.
 //! Nothing is written to disk.
 
 mod copy;
