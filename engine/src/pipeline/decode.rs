@@ -59,6 +59,11 @@ impl<'a> Decoding<'a> {
         self.damaged
     }
 
+    /// Counts damage anew.
+    pub(crate) const fn forgive(&mut self) {
+        self.damaged = 0;
+    }
+
     /// The next frame; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, Error> {
         let logged = errors_logged_here();

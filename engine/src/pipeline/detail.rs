@@ -36,6 +36,17 @@ impl Detail {
         orientation: Orientation,
     ) -> Result<Self, Error> {
         let mut pictures = Vec::new();
+        if !material.can_seek() {
+            let mut frames = material.start()?;
+            for number in 0..=EARLY_PICTURES.iter().copied().max().unwrap_or(0) {
+                let Some(frame) = frames.next()? else { break };
+                if EARLY_PICTURES.contains(&number) {
+                    let mut graph = Graph::pictures(&frame.picture_shape(), &path(display, orientation))?;
+                    pictures.push(one_through(&mut graph, frame)?);
+                }
+            }
+            return Ok(Self { display, state: Mutex::new(State { pictures, known: BTreeMap::new() }) });
+        }
         for part in MOMENTS {
             let time = span.start.plus(Timestamp::from_seconds(span.duration().seconds() * part));
             let mut frames = material.start_near(time)?;
@@ -82,5 +93,7 @@ const fn path(target: Dimensions, orientation: Orientation) -> PicturePath {
     PicturePath { target, inside: target, orientation, deinterlace: false, pixels: PixelTarget::Video }
 }
 
+/// Pictures that are taken where nothing further can be had soon: not the first, which may be black.
+const EARLY_PICTURES: [u32; 2] = [15, 40];
 /// Parts of the span at which pictures are taken: two, since each costs a few milliseconds.
 const MOMENTS: [f64; 2] = [0.3, 0.7];

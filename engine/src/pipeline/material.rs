@@ -18,6 +18,9 @@ pub(crate) trait Frames {
 
     /// Packets and frames that were damaged so far.
     fn damaged(&self) -> u64;
+
+    /// Forgets about damage so far: decoding began in mid-track, where some frames refer to what was not decoded.
+    fn forgive(&mut self) {}
 }
 
 /// Something whose pictures can be gone through more than once.
@@ -61,6 +64,10 @@ impl Frames for Decoding<'_> {
 
     fn damaged(&self) -> u64 {
         Self::damaged(self)
+    }
+
+    fn forgive(&mut self) {
+        Self::forgive(self);
     }
 }
 

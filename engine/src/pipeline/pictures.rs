@@ -121,8 +121,16 @@ impl<'a> Pictures<'a> {
             self.held = Some(frame);
             return Ok(());
         }
-        if (span.ends_early && time >= span.end) || self.not_before.is_some_and(|start| time < start) {
+        if span.ends_early && time >= span.end {
             return Ok(());
+        }
+        if let Some(start) = self.not_before {
+            if time < start {
+                return Ok(());
+            }
+            self.not_before = None;
+            // Pictures that follow an open key frame and are shown before it cannot be whole, nor are they wanted.
+            self.frames.forgive();
         }
         if !self.begun {
             self.begun = true;

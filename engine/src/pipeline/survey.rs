@@ -236,8 +236,8 @@ fn from_index(
     Ok(survey)
 }
 
-/// `start` is when the first packet is shown, `end` the decoding time at which the last one ends, as far as
-/// these are known.
+/// `start` is when the first packet is shown, `end` the length of the track from its first decoding time on, as
+/// far as these are known.
 fn gather_index(
     index: &[IndexEntry],
     start: Option<Timestamp>,
@@ -260,9 +260,11 @@ fn gather_index(
             gathering.add(shown, Timestamp::ZERO);
         }
     }
-    // A picture may stay on the screen for long: an index tells how long by where the track ends.
+    // A picture may stay on the screen for long: an index tells how long by how long the track is. With B-frames
+    // decoding begins before the presentation does.
+    let beginning = index.first().map_or(Timestamp::ZERO, |entry| entry.dts);
     if let (Some(end), Some(last)) = (end, index.last().filter(|last| !last.hidden && !cut_short)) {
-        gathering.last_duration = end.minus(last.dts).max(Timestamp::ZERO);
+        gathering.last_duration = beginning.plus(end).minus(last.dts).max(Timestamp::ZERO);
     }
     (gathering.finish(), cut_short)
 }

@@ -222,7 +222,7 @@ impl Attempt {
         tracing::debug!(size = %rung.dimensions, ceiling = goal.ceiling.get(), segments = map.len(), ?belief, parts = ?self.parts, "encoding");
         let course = Course::new(map.outlines(&layout), goal, belief, map.order());
         let planned = began.elapsed();
-        let detail = if self.changes < MOST_CHANGES && self.parts == Parts::Apart {
+        let detail = if self.changes < MOST_CHANGES && plan.shown.len() > FEW_PICTURES {
             Some(Detail::of(material, plan.span, plan.display, plan.orientation)?)
         } else {
             None
@@ -399,5 +399,7 @@ const FROM_ANOTHER_SIZE: f64 = 1.0;
 /// With this share of the source's pixels a deblocking filter that is left out on B-frames does not show: no
 /// change of VMAF was measured at 720p made 480p.
 const SHRUNK: f64 = 0.6;
+/// With fewer pictures nothing is probed.
+const FEW_PICTURES: usize = 48;
 /// How often probes may change the size.
 const MOST_CHANGES: u32 = 2;

@@ -448,7 +448,9 @@ impl Run<'_> {
         }
         if self.packets.len() < self.sent {
             send(encoder, None)?;
-            self.collect(encoder)?;
+            if !self.collect(encoder)? {
+                return Ok(false);
+            }
         }
         self.spent += began.elapsed();
         Ok(true)

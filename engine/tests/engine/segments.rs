@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
-use azalea_engine::{Bytes, Engine, Fit, Source};
+use azalea_engine::{Bytes, Engine, Fit, Preset, Source};
 
 use crate::support::clips::{TONE, make};
 use crate::support::look::{Facts, Pictures, assert_decodes, picture_times};
-use crate::support::{fit, near, within};
+use crate::support::{KIB, fit, near, within};
 
-/// Twenty seconds whose pictures all differ in brightness from their neighbours on the left, and cost bytes on
+/// Fourteen seconds whose pictures all differ in brightness from their neighbours on the left, and cost bytes on
 /// the right, with a cut after 7 s.
-const NUMBERED: &str = "-f lavfi -i color=black:s=320x240:r=30:d=20,format=yuv420p,\
-    geq=lum='if(lt(X,272),40+mod(N*23,170),100+80*random(0))':cb='128+50*gt(T,7)':cr=128";
+const NUMBERED: &str = "-f lavfi -i color=black:s=256x216:r=30:d=14,format=yuv420p,\
+    geq=lum='if(lt(X,218),40+mod(N*23,170),100+80*random(0))':cb='128+50*gt(T,7)':cr=128";
 
 /// Every picture of `source` is in the result, at its time and with its brightness.
 #[track_caller]
 fn check_pictures(what: &str, source: &Bytes, request: Fit, skip: f64, every: usize) {
     let engine = Engine::builder().threads(8).build().unwrap();
     let fitted = engine.try_submit(Source::bytes(source.clone()), request).unwrap().wait().unwrap();
+    assert_eq!(fitted.report().warnings, [], "{what}");
     Facts::of(fitted.bytes()).assert_plays_inline();
     assert_decodes(fitted.bytes());
     let (before, after) = (Pictures::of(source), Pictures::of(fitted.bytes()));
@@ -77,7 +78,7 @@ fn uneven_pictures_keep_their_times_over_joins() {
 
 #[test]
 fn a_halved_rate_keeps_every_second_picture_over_joins() {
-    let numbered = NUMBERED.replace("r=30:d=20", "r=120:d=14");
+    let numbered = NUMBERED.replace("r=30:d=14", "r=120:d=13");
     for group in [47, 60] {
         let words = format!("-c:v libx264 -preset ultrafast -g {group} -keyint_min {group} -pix_fmt yuv420p");
         let source = make("fast.mp4", &format!("{numbered} {words}"));
@@ -87,13 +88,33 @@ fn a_halved_rate_keeps_every_second_picture_over_joins() {
 
 #[test]
 fn sound_stays_with_long_pictures() {
-    let tone = TONE.replace("duration=2", "duration=20");
+    let tone = TONE.replace("duration=2", "duration=14");
     let source = make(
         "both.mkv",
         &format!("{NUMBERED} {tone} -c:v libx264 -preset veryfast -g 60 -c:a aac -pix_fmt yuv420p"),
     );
     let fitted = fit(&source, half(&source));
     let facts = Facts::of(fitted.bytes());
-    near("length", facts.seconds(), 20.0, 0.05);
-    assert_eq!(picture_times(fitted.bytes()).len(), 600);
+    near("length", facts.seconds(), 14.0, 0.05);
+    assert_eq!(picture_times(fitted.bytes()).len(), 420);
+}
+
+#[test]
+fn the_last_picture_is_shown_as_long_as_before_where_decoding_begins_ahead() {
+    let source =
+        make("ahead.mp4", &format!("{NUMBERED} -c:v libx264 -preset veryfast -bf 3 -pix_fmt yuv420p"));
+    let fitted = fit(&source, half(&source));
+    near("length", fitted.report().duration.as_secs_f64(), 14.0, 0.001);
+    near("length of the file", Facts::of(fitted.bytes()).seconds(), 14.0, 0.001);
+}
+
+#[test]
+fn segments_that_begin_again_are_counted_once() {
+    // Twenty seconds that cost nothing and ten that cost all: encodes are given up at every moment.
+    let words = "-f lavfi -i color=gray:s=426x240:r=30:d=30,noise=alls=90:allf=t:all_seed=3:enable='gte(t,20)' \
+                 -c:v libx264 -preset veryfast -crf 16 -g 60 -pix_fmt yuv420p";
+    let source = make("easy-hard.mp4", words);
+    let fitted = fit(&source, within(700 * KIB).preset(Preset::Best));
+    assert!(fitted.report().fill() > 0.9, "{:?}", fitted.report());
+    assert_decodes(fitted.bytes());
 }

@@ -18,7 +18,7 @@ const UNPROBED: f64 = 48.0;
 const SHORTEST_SEGMENT: f64 = 40.0;
 const MOST_WINDOWS: usize = 8;
 /// The share of all frames that windows may take, beyond the first window.
-const MOST_SHARE: f64 = 0.03;
+const MOST_SHARE: f64 = 0.06;
 /// A belief wider than this, in steps of CRF, is tested in many segments.
 const WIDE: f64 = 1.5;
 /// A first window so far from the CRF it taught is looked at again there: this tells the slope as well.

@@ -8,6 +8,9 @@ use crate::units::ByteSize;
 
 /// Encodes again when something fits already, and when nothing does: this many, or so many more than segments.
 const POLISHING: u32 = 3;
+/// Tracks of so few frames, slides above all, are hard to foretell and quickly encoded: they may take more.
+const FEW_FRAMES: f64 = 150.0;
+const FEW_POLISHING: u32 = 8;
 const RESCUES: u32 = 6;
 const RESCUES_BEYOND: u32 = 3;
 /// How far a segment that is encoded again may end from the mean CRF: if possible, and otherwise.
@@ -103,8 +106,9 @@ impl Course {
         let segments = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         if choice.is_some() {
             let full = bytes >= self.goal.enough.get();
-            if full || self.is_transparent() || self.repairs.encodes >= POLISHING || self.repairs.last_resort
-            {
+            let frames: f64 = self.parts.iter().map(|part| part.frames).sum();
+            let most = if frames <= FEW_FRAMES { FEW_POLISHING } else { POLISHING };
+            if full || self.is_transparent() || self.repairs.encodes >= most || self.repairs.last_resort {
                 return Some(Step::Done);
             }
         } else {
