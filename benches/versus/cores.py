@@ -2,7 +2,7 @@
 
 `python3 benches/versus/cores.py AZALEA CLIP LIMIT` runs one job here, takes each segment's time from the program's own log,
 and hands the segments, in the order in which the planner took them, to as many workers as an engine of so many threads
-has: one for every two. Beside it stands one x264 with as many frame threads over the whole track, by Amdahl's law from
+has: one for every two, sixteen at most. Beside it stands one x264 with as many frame threads over the whole track, by Amdahl's law from
 x264's own figure of 1.59 times the speed with two threads (its doc/threads.txt, preset medium).
 """
 
@@ -18,6 +18,7 @@ CORES = (2, 8, 32, 64)
 # The part of x264's work that frame threads divide: 1 / (1 - p + p / 2) = 1.59.
 PARALLEL = 0.742
 THREADS_OF_A_WORKER = 2
+MOST_WORKERS = 16
 
 
 def run(azalea: str, clip: str, limit: str) -> list[str]:
@@ -73,7 +74,7 @@ def main() -> None:
     print(f"{len(segments)} encodes of {min(segments):.1f} to {max(segments):.1f} s, {before:.1f} s before them\n")
     print("| cores | workers | azalea | one x264 with frame threads | ratio |\n|---|---|---|---|---|")
     for cores in CORES:
-        workers = max(1, cores // THREADS_OF_A_WORKER)
+        workers = min(max(1, cores // THREADS_OF_A_WORKER), MOST_WORKERS)
         ours, theirs = before + makespan(segments, workers), whole / frame_threads(cores)
         print(f"| {cores} | {workers} | {ours:.1f} s | {theirs:.1f} s | {theirs / ours:.1f}× |")
 
