@@ -9,6 +9,7 @@ mod copy;
 mod decode;
 mod describe;
 mod detail;
+mod encode;
 mod feed;
 mod finish;
 mod gif;

@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::error::Error;
-use crate::libav::{Answer, Encoded, Encoder, Frame, VideoSpec};
-use crate::mp4::h264::{self, UnitSet};
+use crate::libav::{Answer, Encoded, Encoder, VideoSpec};
+use crate::mp4::h264;
 use crate::pipeline::JobContext;
+use crate::pipeline::encode::{OWN_NOISE, Run, received, send};
 use crate::pipeline::material::Material;
 use crate::pipeline::pictures::Treatment;
 use crate::pipeline::reel::Reel;
 use crate::pipeline::segments::SegmentMap;
-use crate::planner::course::{Advice, Course, Order, Step};
+use crate::planner::course::{Course, Order, Step};
 use crate::planner::ladder::Rung;
 use crate::pool::catch;
 use crate::units::ByteSize;
@@ -81,21 +82,22 @@ impl From<Error> for Stop {
 }
 
 /// What workers write to.
-struct Board {
-    course: Course,
+pub(super) struct Board {
+    pub(super) course: Course,
     /// Versions of each segment in the order in which they were made.
     versions: Vec<Vec<Vec<Encoded>>>,
     header: Option<Bytes>,
     damaged: u64,
     not_tone_mapped: bool,
-    spent: Spent,
+    pub(super) spent: Spent,
     /// The probes are done and the size is settled.
     begun: bool,
     stopped: Option<Stop>,
 }
 
-struct Shared<'a> {
-    assignment: &'a Assignment<'a>,
+/// What the workers of one track share.
+pub(super) struct Shared<'a> {
+    pub(super) assignment: &'a Assignment<'a>,
     board: Mutex<Board>,
     changed: Condvar,
     began: Instant,
@@ -180,7 +182,7 @@ impl Board {
 }
 
 impl Shared<'_> {
-    fn lock(&self) -> MutexGuard<'_, Board> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -255,7 +257,7 @@ impl Shared<'_> {
 
     /// Tells whoever watches that one more picture was encoded.
     #[allow(clippy::cast_precision_loss, reason = "counts of frames stay far below 2^53")]
-    fn report_one(&self) {
+    pub(super) fn report_one(&self) {
         let Assignment { frames, spec, context, .. } = self.assignment;
         let sent = (self.sent.fetch_add(1, Ordering::Relaxed) + 1) as f64;
         context.control.count_frames(1);
@@ -334,20 +336,12 @@ impl Shared<'_> {
         let grant = context.threads.take(THREADS_OF_A_WORKER, &context.control)?;
         let mut encoder = self.encoder(crf, grant.threads())?;
         let last_segment = segment + 1 == self.assignment.map.len();
-        let mut run = Run {
-            shared: self,
-            segment,
-            packets: Vec::new(),
-            sent: 0,
-            last_tick: i64::MIN,
-            latest: i64::MIN,
-            spent: Duration::ZERO,
-        };
+        let mut run = Run::new(self, segment);
         let mut waiting = reel.next()?;
         while let Some(mut frame) = waiting {
             context.control.stop().map_err(Error::from)?;
             waiting = reel.next()?;
-            if waiting.is_none() && run.sent > 0 && !last_segment {
+            if waiting.is_none() && !run.is_empty() && !last_segment {
                 // Another key frame right before the next segment's could not be told from it.
                 frame.make_predicted();
             }
@@ -359,10 +353,10 @@ impl Shared<'_> {
                 return Ok(());
             }
         }
-        if run.sent == 0 && self.assignment.map.order() == Order::Any {
+        if run.is_empty() && self.assignment.map.order() == Order::Any {
             return Err(Stop::NotInParts);
         }
-        let Run { packets, spent, .. } = run;
+        let (packets, spent) = run.finish();
         let header = encoder.header();
         drop(encoder);
         let mut board = self.lock();
@@ -388,112 +382,6 @@ impl Shared<'_> {
     }
 }
 
-/// One encode of one segment.
-struct Run<'a> {
-    shared: &'a Shared<'a>,
-    segment: usize,
-    packets: Vec<Encoded>,
-    sent: usize,
-    last_tick: i64,
-    /// The latest time of a packet.
-    latest: i64,
-    spent: Duration,
-}
-
-impl Run<'_> {
-    /// Gives a picture and takes what is ready; `false` when the segment is to begin again.
-    fn give(&mut self, encoder: &mut Encoder, frame: &Frame) -> Result<bool, Stop> {
-        let began = Instant::now();
-        send(encoder, Some(frame))?;
-        self.sent += 1;
-        self.last_tick = frame.ticks().unwrap_or(self.last_tick);
-        let go_on = self.collect(encoder)?;
-        self.spent += began.elapsed();
-        self.shared.report_one();
-        Ok(go_on)
-    }
-
-    /// Gets the pictures out that the encoder still looks ahead at; `false` when the segment is to begin again.
-    ///
-    /// While an encoder is drained, it takes no new CRF. Pictures that come after a forced key frame push out
-    /// what is wanted instead, and are thrown away themselves: nothing before the key frame refers to them. They
-    /// are grey, since the encoder would spend more on what it thinks will stay on the screen.
-    fn pad(&mut self, encoder: &mut Encoder) -> Result<bool, Stop> {
-        let began = Instant::now();
-        let mut board = self.shared.lock();
-        board.course.counted(self.segment, u32::try_from(self.sent).unwrap_or(u32::MAX));
-        let decides = board.course.decides(self.segment);
-        drop(board);
-        if decides {
-            let mut grey = Frame::grey(self.shared.assignment.spec.dimensions)
-                .map_err(|fault| fault.internal("a picture cannot be made"))?;
-            grey.tag_bt709();
-            for number in 1..=MOST_PADDING {
-                if self.packets.len() >= self.sent {
-                    break;
-                }
-                self.shared.assignment.context.control.stop().map_err(Error::from)?;
-                let mut frame = grey.share().map_err(|fault| fault.internal("a picture cannot be made"))?;
-                frame.set_pts(self.last_tick.saturating_add(number));
-                if number == 1 {
-                    frame.make_key();
-                } else {
-                    frame.forget_picture_type();
-                }
-                send(encoder, Some(&frame))?;
-                if !self.collect(encoder)? {
-                    return Ok(false);
-                }
-            }
-        }
-        if self.packets.len() < self.sent {
-            send(encoder, None)?;
-            if !self.collect(encoder)? {
-                return Ok(false);
-            }
-        }
-        self.spent += began.elapsed();
-        Ok(true)
-    }
-
-    fn collect(&mut self, encoder: &mut Encoder) -> Result<bool, Stop> {
-        while let Answer::Item(mut packet) = received(encoder)? {
-            if packet.pts > self.last_tick && self.packets.len() >= self.sent {
-                continue;
-            }
-            // Start codes become lengths of the same size, and the encoder's remark about itself goes.
-            packet.data = h264::sample_from_annex_b(&packet.data, OWN_NOISE);
-            let bytes = u32::try_from(packet.data.len()).unwrap_or(u32::MAX);
-            let anchor = packet.pts > self.latest;
-            self.latest = self.latest.max(packet.pts);
-            self.packets.push(packet);
-            tracing::trace!(n = self.packets.len(), bytes, anchor, "packet");
-            let mut board = self.shared.lock();
-            match board.course.packet(self.segment, bytes, anchor) {
-                Advice::Keep => {}
-                Advice::Change { crf } => {
-                    tracing::trace!(segment = self.segment, packets = self.packets.len(), crf, "steered");
-                    encoder.set_crf(crf).map_err(|fault| fault.internal("the CRF cannot be changed"))?;
-                }
-                Advice::Restart => {
-                    board.spent.encode += self.spent;
-                    tracing::debug!(segment = self.segment, packets = self.packets.len(), "begins again");
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
-    }
-}
-
-fn send(encoder: &mut Encoder, frame: Option<&Frame>) -> Result<(), Error> {
-    encoder.send(frame).map_err(|fault| fault.internal("a picture cannot be encoded"))
-}
-
-fn received(encoder: &mut Encoder) -> Result<Answer<Encoded>, Error> {
-    encoder.receive().map_err(|fault| fault.internal("a picture cannot be encoded"))
-}
-
 fn segment_of(step: &Step) -> Option<usize> {
     match step {
         Step::Probe { segment, .. } | Step::Encode { segment, .. } => Some(*segment),
@@ -503,12 +391,9 @@ fn segment_of(step: &Step) -> Option<usize> {
 
 /// Frames after a probe's that the encoder looks ahead at: without them it underrates what they take over.
 const IN_SIGHT: u32 = 32;
-const OWN_NOISE: UnitSet = UnitSet::REDUNDANT.with(h264::SEI);
 /// One for the encoder beside the worker's own, which decodes and scales meanwhile.
 const THREADS_OF_A_WORKER: usize = 2;
 /// Each worker holds a decoder's and an encoder's pictures: some hundred mebibytes at 720p.
 const MOST_WORKERS: usize = 16;
-/// x264 looks at most 250 pictures ahead, and holds a few more for its threads.
-const MOST_PADDING: i64 = 300;
 /// How often a waiting worker looks for a stop, which has no bell.
 const STOP_CHECK: Duration = Duration::from_millis(50);
