@@ -13,8 +13,8 @@ use crate::pipeline::material::{Material, Span, TrackMaterial};
 use crate::pipeline::measure::Measured;
 use crate::pipeline::sound::{self, SoundTrack};
 use crate::pipeline::tracks::keep;
-use crate::pipeline::video::{self, Failure, VideoPlan, VideoTrack};
-use crate::planner::budget::{self, SoundPlan};
+use crate::pipeline::video::{self, Failure, Room, VideoPlan, VideoTrack};
+use crate::planner::budget::{self, Loan, SoundPlan};
 use crate::planner::cut::Shown;
 use crate::planner::division::{Needs, SoundChoice, SoundNeed, divide, least_limit};
 use crate::planner::ladder::{Ladder, PictureSource, Rung};
@@ -114,6 +114,7 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         video::least_bytes(&mut material, plan, job.context)
     };
     let (plan, choice) = plan_video(&source, need, duration, &job, &mut least)?;
+    let lends = if let SoundChoice::Encode(plan) = choice { Some(plan) } else { None };
     let sound = match choice {
         SoundChoice::Silent => None,
         SoundChoice::Keep => match keep(&mut measured, &job, Treatment::Absent, Treatment::Copy)? {
@@ -126,9 +127,48 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         },
         SoundChoice::Encode(plan) => make_sound(&mut measured, &plan, &mut job)?.map(|sound| sound.track),
     };
+    let loan =
+        lends.zip(sound.as_ref()).and_then(|(plan, sound)| Loan::of(plan, track_bytes(sound), duration));
     let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
-    make_video(&mut material, &plan, &source, sound, &job)?.finish(job)
+    let spare = loan.map_or(ByteSize::ZERO, |loan| loan.most());
+    let mut made = make_video(&mut material, &plan, &source, Beside { sound, spare }, &job)?;
+    if let Some(loan) = loan
+        && !take_up(loan, &mut made, &mut measured, &mut job)?
+    {
+        let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
+        let beside = Beside { sound: made.sound.take(), spare: ByteSize::ZERO };
+        made = make_video(&mut material, &plan, &source, beside, &job)?;
+    }
+    made.finish(job)
 }
+
+/// Makes the sound once more, smaller by what the pictures took too much; whether all fits then.
+fn take_up(
+    loan: Loan,
+    made: &mut MadeVideo,
+    measured: &mut Measured,
+    job: &mut Job<'_>,
+) -> Result<bool, Error> {
+    for attempt in 0..LOANS {
+        let over = made.size().saturating_sub(job.fit.limit);
+        if over == ByteSize::ZERO {
+            return Ok(true);
+        }
+        let plan = loan.plan(over, attempt);
+        tracing::debug!(over = over.get(), bit_rate = plan.bit_rate.get(), "the sound is made smaller");
+        // What was said of the sound when it was made first is not said again.
+        let warnings = job.warnings.clone();
+        let sound = make_sound(measured, &plan, job)?;
+        job.warnings = warnings;
+        if let Some(sound) = sound {
+            made.sound = Some(sound.track);
+        }
+    }
+    Ok(made.size() <= job.fit.limit)
+}
+
+/// How often sound is made again; an encoder that does not obey is not asked a third time.
+const LOANS: u32 = 2;
 
 /// Divides the limit and plans the pictures; with the plan, what happens to the sound.
 ///
@@ -238,14 +278,23 @@ pub(crate) struct MadeVideo {
     took: Duration,
 }
 
+/// What stands beside pictures.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) sound: Option<Track<AudioFormat>>,
+    /// So many of its bytes can be given up in the end.
+    pub(crate) spare: ByteSize,
+}
+
 /// Encodes pictures beside finished sound.
 pub(crate) fn make_video(
     material: &mut dyn Material,
     plan: &VideoPlan,
     source: &Pictured,
-    sound: Option<Track<AudioFormat>>,
+    beside: Beside,
     job: &Job<'_>,
 ) -> Result<MadeVideo, Error> {
+    let Beside { sound, spare } = beside;
     let began = job.enter(Stage::Video);
     let sound_bytes = sound.as_ref().map_or(ByteSize::ZERO, track_bytes);
     let sound_packets =
@@ -256,7 +305,7 @@ pub(crate) fn make_video(
     let budget = |rung: &Rung| {
         budget::picture_bytes(limit, sound_bytes, source.overhead(rung, longest, sound_packets))
     };
-    match video::encode(material, plan, &budget, job.context) {
+    match video::encode(material, plan, &Room { budget: &budget, spare }, job.context) {
         Ok(track) => {
             Ok(MadeVideo { track, sound, even: plan.even, preset: plan.preset, took: began.elapsed() })
         }
@@ -273,6 +322,11 @@ pub(crate) fn make_video(
 }
 
 impl MadeVideo {
+    /// Bytes of the file.
+    fn size(&self) -> ByteSize {
+        mp4::size(&Movie { video: Some(self.track.track.clone()), audio: self.sound.clone() })
+    }
+
     /// Writes the file.
     pub(crate) fn finish(self, mut job: Job<'_>) -> Result<Fitted, Error> {
         job.stages.video += self.took;

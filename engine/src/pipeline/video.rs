@@ -83,18 +83,26 @@ impl From<Error> for Failure {
     }
 }
 
-/// Makes a video track of at most `budget(rung)` bytes of samples.
+/// The bytes that there are for the samples of a video track.
+pub(crate) struct Room<'a> {
+    /// At most, with pictures at a rung.
+    pub(crate) budget: &'a dyn Fn(&Rung) -> ByteSize,
+    /// So much more can be made up for elsewhere.
+    pub(crate) spare: ByteSize,
+}
+
+/// Makes a video track of samples that fit the room.
 pub(crate) fn encode(
     material: &mut dyn Material,
     plan: &VideoPlan,
-    budget: &dyn Fn(&Rung) -> ByteSize,
+    room: &Room<'_>,
     context: &JobContext,
 ) -> Result<VideoTrack, Failure> {
     let mut attempt =
         Attempt { rung: plan.first_rung, belief: None, parts: Parts::of(material, plan), changes: 0 };
     let mut tally = Tally { redone: 0, least: ByteSize::new(u64::MAX) };
     loop {
-        let smaller = match attempt.encode(material, plan, budget(&attempt.rung), &mut tally, context) {
+        let smaller = match attempt.encode(material, plan, room, &mut tally, context) {
             Ok(Some(track)) => return Ok(track),
             Ok(None) => true,
             Err(Stop::TooLarge { least, redone }) => {
@@ -106,7 +114,8 @@ pub(crate) fn encode(
                 attempt = Attempt { rung, belief: Some(crf), changes: attempt.changes + 1, ..attempt };
                 false
             }
-            Err(Stop::NotInParts) => {
+            Err(Stop::NotInParts { redone }) => {
+                tally.redone += redone;
                 tracing::debug!(parts = ?attempt.parts, "the segments do not come apart");
                 attempt.parts =
                     attempt.parts.fewer().ok_or_else(|| Error::internal("one segment is not whole"))?;
@@ -196,12 +205,12 @@ impl Attempt {
         &self,
         material: &mut dyn Material,
         plan: &VideoPlan,
-        budget: ByteSize,
+        room: &Room<'_>,
         tally: &mut Tally,
         context: &JobContext,
     ) -> Result<Option<VideoTrack>, Stop> {
         let (rung, began) = (&self.rung, Instant::now());
-        let goal = plan.goal(rung, budget);
+        let goal = plan.goal(rung, (room.budget)(rung), room.spare);
         if goal.ceiling == ByteSize::ZERO {
             return Ok(None);
         }
@@ -282,7 +291,7 @@ impl VideoPlan {
     }
 
     /// What may be used, and what must be.
-    fn goal(&self, rung: &Rung, budget: ByteSize) -> Goal {
+    fn goal(&self, rung: &Rung, budget: ByteSize, spare: ByteSize) -> Goal {
         // Where the limit is what makes the picture smaller, the source's own size bounds nothing.
         let source_ceiling = if self.source_ceiling > budget {
             self.source_ceiling
@@ -297,7 +306,10 @@ impl VideoPlan {
         } else {
             (ceiling.as_f64() - self.limit.as_f64() * (1.0 - FULL)).max(ceiling.as_f64() * 0.9)
         };
-        Goal { ceiling, enough: ByteSize::from_f64(enough) }
+        // What the source's size leaves of the limit may be used before anything is encoded again.
+        let spare = budget.saturating_add(spare).saturating_sub(ceiling);
+        let spare = spare.min(ByteSize::from_f64(ceiling.as_f64() * MOST_SPARE));
+        Goal { ceiling, enough: ByteSize::from_f64(enough), spare }
     }
 
     fn first_guess(&self, rung: &Rung, bytes: ByteSize) -> f64 {
@@ -390,6 +402,8 @@ fn assemble(
 const LEAST_TIMESCALE: u32 = 600;
 /// A file with at least this share of the limit is full enough.
 const FULL: f64 = 0.966;
+/// The ceiling is missed by no more than this share of it without encoding anything again.
+const MOST_SPARE: f64 = 0.05;
 /// Full enough, where the source's own size is the bound.
 const MODEST: f64 = 0.35;
 /// Steps of CRF by which a guess without any picture seen is off, usually.

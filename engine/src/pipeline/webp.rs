@@ -13,7 +13,7 @@ use crate::pipeline::finish::Job;
 use crate::pipeline::inspect::PictureFile;
 use crate::pipeline::material::{Frames, Material, Span};
 use crate::pipeline::still::{decode_first, one_through};
-use crate::pipeline::transcode::{Pictured, make_video, plan_video};
+use crate::pipeline::transcode::{Beside, Pictured, make_video, plan_video};
 use crate::pipeline::{gif, video};
 use crate::planner::budget;
 use crate::planner::cut::Shown;
@@ -51,7 +51,7 @@ pub(crate) fn run(file: &PictureFile, mut job: Job<'_>) -> Result<Fitted, Error>
     let (plan, _) = plan_video(&source, None, source.span.duration().since_zero(), &job, &mut |plan| {
         video::least_bytes(&mut material, plan, job.context)
     })?;
-    let made = make_video(&mut material, &plan, &source, None, &job)?;
+    let made = make_video(&mut material, &plan, &source, Beside::default(), &job)?;
     made.finish(job)
 }
 

@@ -66,7 +66,10 @@ pub(crate) enum Stop {
         crf: f64,
     },
     /// The segments cannot be made apart from each other: the input is damaged or not what its index says.
-    NotInParts,
+    NotInParts {
+        /// Frames that were encoded for nothing; counted when all workers have ended.
+        redone: u64,
+    },
     /// No CRF makes the pictures fit; the fewest bytes that were reached.
     TooLarge {
         least: ByteSize,
@@ -152,10 +155,15 @@ pub(crate) fn run(
         shared.work(0, material);
     });
     let board = shared.board.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match board.stopped {
+    let encoded = board.course.frames_encoded();
+    let result = match board.stopped {
         Some(stop) => Err(stop),
         None => board.choose(),
-    }
+    };
+    result.map_err(|stop| match stop {
+        Stop::NotInParts { .. } => Stop::NotInParts { redone: encoded },
+        stop => stop,
+    })
 }
 
 impl Board {
@@ -174,7 +182,7 @@ impl Board {
         // Two key frames in a row of different encoders could have the same number, and count as one picture.
         let alone = |segment: &Vec<Encoded>| segment.len() == 1;
         if segments.iter().rev().skip(1).any(alone) {
-            return Err(Stop::NotInParts);
+            return Err(Stop::NotInParts { redone: 0 });
         }
         let header = header.unwrap_or_default();
         Ok(Encodes { segments, header, course, damaged, not_tone_mapped, spent })
@@ -276,7 +284,7 @@ impl Shared<'_> {
         board.not_tone_mapped |= reel.not_tone_mapped();
         // What cannot be decoded from a key frame on may still be concealed from the beginning on.
         if board.damaged > 0 && self.assignment.map.order() == Order::Any {
-            Err(Stop::NotInParts)
+            Err(Stop::NotInParts { redone: 0 })
         } else {
             Ok(())
         }
@@ -354,7 +362,7 @@ impl Shared<'_> {
             }
         }
         if run.is_empty() && self.assignment.map.order() == Order::Any {
-            return Err(Stop::NotInParts);
+            return Err(Stop::NotInParts { redone: 0 });
         }
         let (packets, spent) = run.finish();
         let header = encoder.header();
@@ -362,7 +370,7 @@ impl Shared<'_> {
         let mut board = self.lock();
         board.spent.encode += spent;
         if board.header.get_or_insert_with(|| header.clone()) != &header {
-            return Err(Stop::NotInParts);
+            return Err(Stop::NotInParts { redone: 0 });
         }
         let bytes: usize = packets.iter().map(|packet| packet.data.len()).sum();
         if let Some(versions) = board.versions.get_mut(segment) {

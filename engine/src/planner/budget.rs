@@ -64,6 +64,44 @@ impl SoundPlan {
 /// A few packets of priming and padding.
 const PRIMING_BYTES: f64 = 512.0;
 
+/// What encoded sound can give up for pictures that took a little too much: making it once more costs less than
+/// encoding a segment again, and a few percent of its rate are not heard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Loan {
+    plan: SoundPlan,
+    bytes: ByteSize,
+}
+
+impl Loan {
+    /// Of sound that was made by `plan` and took `bytes`; `None` when its size does not follow its rate.
+    pub(crate) fn of(plan: SoundPlan, bytes: ByteSize, duration: Duration) -> Option<Self> {
+        let nominal = plan.bit_rate.bytes_in(duration).as_f64();
+        let follows = bytes.as_f64() >= nominal * LEAST_FOLLOWING && plan.bit_rate >= LEAST_LENDING;
+        follows.then_some(Self { plan, bytes })
+    }
+
+    /// The most bytes that it gives.
+    pub(crate) fn most(&self) -> ByteSize {
+        ByteSize::from_f64(self.bytes.as_f64() * MOST_LENT)
+    }
+
+    /// The plan that gives `over` bytes; asks for more than that at each further attempt.
+    pub(crate) fn plan(&self, over: ByteSize, attempt: u32) -> SoundPlan {
+        let share = over.as_f64() / self.bytes.as_f64().max(1.0) + IMPRECISION * f64::from(attempt + 1);
+        let left = (1.0 - share).clamp(1.0 - 2.0 * MOST_LENT, 1.0);
+        SoundPlan { bit_rate: BitRate::from_f64(self.plan.bit_rate.as_f64() * left), ..self.plan }
+    }
+}
+
+/// Sound of few bits is given no fewer.
+const LEAST_LENDING: BitRate = BitRate::kilobits(32);
+/// Sound that is easy to encode stays below its rate, and would at a lower one.
+const LEAST_FOLLOWING: f64 = 0.93;
+/// The share of its bytes that sound gives up at most.
+const MOST_LENT: f64 = 0.12;
+/// So much less is asked for than is needed, as a share of the rate: about FFmpeg's imprecision.
+const IMPRECISION: f64 = 0.01;
+
 /// Sound beside pictures, for a result of `limit` bytes in all.
 pub(crate) fn sound_beside_video(source: &SoundSource, limit: ByteSize, duration: Duration) -> SoundPlan {
     let total = limit.over(duration).as_f64();
@@ -152,6 +190,20 @@ mod tests {
     use super::*;
 
     const STEREO: SoundSource = SoundSource { channels: 2, sample_rate: 48_000, bit_rate: None };
+
+    #[test]
+    fn sound_gives_what_pictures_took_and_little_more() {
+        let plan = SoundPlan { bit_rate: BitRate::kilobits(100), channels: 2, sample_rate: 48_000 };
+        let ten_seconds = Duration::from_secs(10);
+        let loan = Loan::of(plan, ByteSize::new(125_000), ten_seconds).unwrap();
+        assert_eq!(loan.most(), ByteSize::new(15_000));
+        assert_eq!(loan.plan(ByteSize::new(5_000), 0).bit_rate, BitRate::from_f64(95_000.0));
+        assert_eq!(loan.plan(ByteSize::new(5_000), 1).bit_rate, BitRate::from_f64(94_000.0));
+        // Silence stays below its rate, and would stay as large at a lower one.
+        assert_eq!(Loan::of(plan, ByteSize::new(60_000), ten_seconds), None);
+        let poor = SoundPlan { bit_rate: BitRate::kilobits(24), ..plan };
+        assert_eq!(Loan::of(poor, ByteSize::new(30_000), ten_seconds), None);
+    }
 
     #[test]
     fn sound_gets_its_share() {

@@ -33,6 +33,23 @@ fn check_pictures(what: &str, source: &Bytes, request: Fit, skip: f64, every: us
     }
 }
 
+#[test]
+fn pictures_before_an_open_key_frame_are_no_damage() {
+    // They refer to the group before, cannot be decoded from the key frame on, and belong to the other segment.
+    let source = make(
+        "open.mp4",
+        &format!(
+            "{NUMBERED} -c:v libx264 -preset veryfast -pix_fmt yuv420p \
+             -x264-params open-gop=1:keyint=60:bframes=5:b-adapt=0"
+        ),
+    );
+    let engine = Engine::builder().threads(2).build().unwrap();
+    let fitted = engine.try_submit(Source::bytes(source.clone()), half(&source)).unwrap().wait().unwrap();
+    let report = fitted.report();
+    // Were it taken for damage, all would be encoded again by one running decoder.
+    assert!(report.frames_redone < 210, "{} of {}", report.frames_redone, report.frames);
+}
+
 /// Half of the source's bytes: it has to be encoded, and need not be made much smaller.
 fn half(source: &Bytes) -> Fit {
     within(u64::try_from(source.len()).unwrap() / 2)

@@ -7,7 +7,7 @@
 //! whole lands just under the ceiling. What misses all the same is mended by encoding one segment again.
 //!
 //! It knows no clock, no randomness and no thread: the same answers to the same questions in the same order.
-//! Invariants: it ends, whatever is told; what it chooses is never above the ceiling.
+//! Invariants: it ends, whatever is told; what it chooses is never above the ceiling by more than is to spare.
 
 mod combination;
 mod flight;
@@ -87,6 +87,8 @@ pub(crate) struct Goal {
     pub(crate) ceiling: ByteSize,
     /// From here on it is full enough.
     pub(crate) enough: ByteSize,
+    /// So much above the ceiling is cheaper to make up for elsewhere than by encoding a segment again.
+    pub(crate) spare: ByteSize,
 }
 
 /// What is believed of the CRF that fills the ceiling, before anything was seen.
@@ -390,6 +392,15 @@ impl Course {
     /// Windows are not counted.
     pub(crate) const fn frames_redone(&self) -> u64 {
         self.redone
+    }
+
+    /// All frames that were encoded so far, in vain or not, without windows.
+    pub(crate) fn frames_encoded(&self) -> u64 {
+        let standing = self.parts.iter().map(|part| {
+            let flying = part.flight.as_ref().map_or(0, |flight| count(&flight.packets));
+            part.current().map_or(0, |version| count(&version.packets)).saturating_add(flying)
+        });
+        standing.fold(self.redone, u64::saturating_add)
     }
 
     /// Frames of all windows.

@@ -259,7 +259,8 @@ impl Track {
 
 /// The goal of a track of at most `ceiling` bytes.
 pub(super) fn goal(ceiling: f64) -> Goal {
-    Goal { ceiling: ByteSize::from_f64(ceiling), enough: ByteSize::from_f64(ceiling * 0.966) }
+    let enough = ByteSize::from_f64(ceiling * 0.966);
+    Goal { ceiling: ByteSize::from_f64(ceiling), enough, spare: ByteSize::ZERO }
 }
 
 fn take(workers: &mut [Worker], number: usize) -> (Worker, &[Worker]) {

@@ -64,10 +64,14 @@ impl Course {
         self.parts.iter().map(|part| part.versions.iter().map(|version| version.bytes).collect()).collect()
     }
 
-    /// The version of each segment, counted from zero, that together are largest but not above the ceiling;
-    /// `None` when none fit, or a segment has none yet.
+    /// The version of each segment, counted from zero, that together are largest but not above the ceiling, or
+    /// else smallest and above it by no more than is to spare; `None` when none fit, or a segment has none yet.
     pub(crate) fn chosen(&self) -> Option<Vec<usize>> {
-        best(&self.sizes(), self.goal.ceiling.get())
+        let sizes = self.sizes();
+        best(&sizes, self.goal.ceiling.get()).or_else(|| {
+            let most = self.goal.ceiling.saturating_add(self.goal.spare).get();
+            smallest(&sizes).filter(|least| sum(&sizes, least) <= most)
+        })
     }
 
     /// What was expected of the chosen versions when each was begun, to compare with what they are.
@@ -97,7 +101,7 @@ impl Course {
     /// Judges a round that is over: the end, or a queue of segments that are encoded again.
     pub(super) fn judge(&mut self) -> Option<Step> {
         let sizes = self.sizes();
-        let choice = best(&sizes, self.goal.ceiling.get());
+        let choice = self.chosen();
         let Some(base) = choice.clone().or_else(|| smallest(&sizes)) else { return Some(Step::TooLarge) };
         for (part, version) in self.parts.iter_mut().zip(&base) {
             part.current = *version;

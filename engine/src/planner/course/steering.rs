@@ -18,10 +18,12 @@ const SHORT: f64 = 130.0;
 const PATIENCE: u32 = 6;
 const LATE_PATIENCE: u32 = 3;
 const FINAL_PATIENCE: u32 = 2;
-const LANDING: f64 = 30.0;
+const LANDING: f64 = 36.0;
 const FINAL: f64 = 4.0;
-const LANDING_BAND: f64 = 5.0;
+const LANDING_BAND: f64 = 6.0;
 const LANDING_STRIDE: f64 = 0.8;
+/// Upwards there: a file above the limit costs a whole segment, and a second that is a little softer is not seen.
+const LANDING_RISE: f64 = 3.0;
 /// With many segments to come a look costs more and matters less.
 const SEGMENTS_A_PACKET: usize = 16;
 /// Largest change at a time, so that neighbouring frames do not differ visibly, and smallest.
@@ -184,14 +186,14 @@ impl Course {
             (0, false) => LAST_BAND,
             _ => BAND,
         };
-        let stride = if landing { LANDING_STRIDE } else { STRIDE };
+        let (fall, rise) = if landing { (LANDING_STRIDE, LANDING_RISE) } else { (STRIDE, STRIDE) };
         // At the very end, too little is better than too much.
         let least = if alone && left <= FINAL { crf } else { TRANSPARENT_CRF };
         let wanted = self
             .rest_crf(&model, crf)
             .clamp(start - band, start + band)
             .clamp(least, WORST_CRF)
-            .clamp(crf - stride, crf + stride);
+            .clamp(crf - fall, crf + rise);
         if (wanted - crf).abs() < HYSTERESIS {
             return Advice::Keep;
         }

@@ -169,6 +169,37 @@ fn kinds() -> impl Strategy<Value = Kind> {
     )
 }
 
+#[test]
+fn what_can_be_made_up_for_elsewhere_is_not_encoded_again() {
+    let one_segment = |spare: u64| {
+        let segment = Segment { frames: 40, source_bytes: vec![], cuts: vec![] };
+        let goal = Goal {
+            ceiling: ByteSize::new(100_000),
+            enough: ByteSize::new(96_000),
+            spare: ByteSize::new(spare),
+        };
+        let mut course =
+            Course::new(vec![segment], goal, Belief { crf: 28.0, deviation: 1.0 }, Order::InTime);
+        loop {
+            match course.next() {
+                Step::Probe { segment, crf, .. } => course.probed(segment, crf, &[20_000, 2_000, 2_000]),
+                Step::Encode { segment, .. } => {
+                    for _ in 0..40 {
+                        course.packet(segment, 2_525, false);
+                    }
+                    course.finished(segment);
+                    return (course.next(), course.chosen());
+                }
+                step => return (step, None),
+            }
+        }
+    };
+    assert_eq!(one_segment(1_000), (Step::Done, Some(vec![0])));
+    let (step, chosen) = one_segment(999);
+    assert!(matches!(step, Step::Encode { segment: 0, .. }), "{step:?}");
+    assert_eq!(chosen, None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -208,6 +239,7 @@ proptest! {
         frames in vec((0_u32..300, vec(ANY, 0..20)), 0..8),
         ceiling in any::<u64>(),
         enough in any::<u64>(),
+        spare in any::<u64>(),
         crf in ANY,
         deviation in ANY,
         seed in any::<u64>(),
@@ -215,7 +247,7 @@ proptest! {
         let count = frames.len();
         let segments =
             frames.into_iter().map(|(frames, source_bytes)| Segment { frames, source_bytes, cuts: vec![Cut { frame: 7, ratio: f64::NAN }, Cut { frame: u32::MAX, ratio: -1.0 }] }).collect();
-        let goal = Goal { ceiling: ByteSize::new(ceiling), enough: ByteSize::new(enough) };
+        let goal = Goal { ceiling: ByteSize::new(ceiling), enough: ByteSize::new(enough), spare: ByteSize::new(spare) };
         let mut course = Course::new(segments, goal, Belief { crf, deviation }, Order::Any);
         let mut dice = Dice::new(seed);
         let mut ended = false;
