@@ -137,7 +137,7 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
     {
         let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
         let beside = Beside { sound: made.sound.take(), spare: ByteSize::ZERO };
-        made = make_video(&mut material, &plan, &source, beside, &job)?;
+        made = make_video(&mut material, &plan, &source, beside, &job)?.after(&made);
     }
     made.finish(job)
 }
@@ -183,8 +183,13 @@ pub(crate) fn plan_video(
     let ladder = Ladder::new(&source.picture);
     let sound_packets = sound.map_or(0, |_| packets_at(48_000, duration));
     let container = |rung: &Rung| source.overhead(rung, duration, sound_packets);
-    let needs =
-        Needs { duration: duration.max(LEAST_DURATION), sound, ladder: &ladder, container: &container };
+    let needs = Needs {
+        duration: duration.max(LEAST_DURATION),
+        sound,
+        ladder: &ladder,
+        container: &container,
+        picture_ceiling: source.ceiling,
+    };
     let plan = |first_rung: Rung| VideoPlan {
         ladder: ladder.clone(),
         first_rung,
@@ -322,6 +327,21 @@ pub(crate) fn make_video(
 }
 
 impl MadeVideo {
+    /// Counts what an attempt before it took for nothing.
+    fn after(mut self, wasted: &Self) -> Self {
+        let (now, before) = (&mut self.track, &wasted.track);
+        now.frames_redone += before.frames_redone + u64::try_from(before.track.samples.len()).unwrap_or(0);
+        now.frames_probed += before.frames_probed;
+        now.repairs += before.repairs;
+        now.damaged = now.damaged.max(before.damaged);
+        now.spent.decode += before.spent.decode;
+        now.spent.scale += before.spent.scale;
+        now.spent.encode += before.spent.encode;
+        now.spent.plan += before.spent.plan;
+        self.took += wasted.took;
+        self
+    }
+
     /// Bytes of the file.
     fn size(&self) -> ByteSize {
         mp4::size(&Movie { video: Some(self.track.track.clone()), audio: self.sound.clone() })

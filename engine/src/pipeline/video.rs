@@ -114,8 +114,9 @@ pub(crate) fn encode(
                 attempt = Attempt { rung, belief: Some(crf), changes: attempt.changes + 1, ..attempt };
                 false
             }
-            Err(Stop::NotInParts { redone }) => {
+            Err(Stop::NotInParts { redone, crf }) => {
                 tally.redone += redone;
+                attempt.belief = Some(crf);
                 tracing::debug!(parts = ?attempt.parts, "the segments do not come apart");
                 attempt.parts =
                     attempt.parts.fewer().ok_or_else(|| Error::internal("one segment is not whole"))?;
@@ -220,7 +221,11 @@ impl Attempt {
         let layout =
             Layout { shown: &plan.shown, span: plan.span, pacing, frame_rate: rung.frame_rate, frames };
         let map = match self.parts {
-            Parts::Apart => SegmentMap::seekable(&layout, material)?,
+            Parts::Apart => match SegmentMap::seekable(&layout, material)? {
+                // There is nothing to come apart, and damage is concealed better from the beginning on.
+                map if map.len() == 1 => SegmentMap::undivided(&layout),
+                map => map,
+            },
             Parts::Running => SegmentMap::running(&layout),
             Parts::Whole => SegmentMap::undivided(&layout),
         };
@@ -408,7 +413,7 @@ const MOST_SPARE: f64 = 0.05;
 const MODEST: f64 = 0.35;
 /// Steps of CRF by which a guess without any picture seen is off, usually.
 const BLIND: f64 = 4.0;
-/// Steps of CRF by which a prediction for one size is off that was made by probes at another.
+/// Steps of CRF by which a prediction is off that was made by probes at another size, or by an attempt before.
 const FROM_ANOTHER_SIZE: f64 = 1.0;
 /// With this share of the source's pixels a deblocking filter that is left out on B-frames does not show: no
 /// change of VMAF was measured at 720p made 480p.

@@ -69,6 +69,8 @@ pub(crate) enum Stop {
     NotInParts {
         /// Frames that were encoded for nothing; counted when all workers have ended.
         redone: u64,
+        /// The CRF that was expected to fill the budget by then.
+        crf: f64,
     },
     /// No CRF makes the pictures fit; the fewest bytes that were reached.
     TooLarge {
@@ -76,6 +78,10 @@ pub(crate) enum Stop {
         redone: u64,
     },
     Failed(Error),
+}
+
+impl Stop {
+    const NOT_IN_PARTS: Self = Self::NotInParts { redone: 0, crf: 0.0 };
 }
 
 impl From<Error> for Stop {
@@ -155,13 +161,13 @@ pub(crate) fn run(
         shared.work(0, material);
     });
     let board = shared.board.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let encoded = board.course.frames_encoded();
+    let (redone, crf) = (board.course.frames_encoded(), board.course.predicted_crf());
     let result = match board.stopped {
         Some(stop) => Err(stop),
         None => board.choose(),
     };
     result.map_err(|stop| match stop {
-        Stop::NotInParts { .. } => Stop::NotInParts { redone: encoded },
+        Stop::NotInParts { .. } => Stop::NotInParts { redone, crf },
         stop => stop,
     })
 }
@@ -170,7 +176,7 @@ impl Board {
     fn choose(self) -> Result<Encodes, Stop> {
         let Self { course, mut versions, header, damaged, not_tone_mapped, spent, .. } = self;
         let Some(chosen) = course.chosen() else {
-            return Err(Stop::TooLarge { least: course.least_bytes(), redone: course.frames_redone() });
+            return Err(Stop::TooLarge { least: course.least_bytes(), redone: course.frames_encoded() });
         };
         let mut segments = Vec::with_capacity(versions.len());
         for (versions, number) in versions.iter_mut().zip(chosen) {
@@ -182,7 +188,7 @@ impl Board {
         // Two key frames in a row of different encoders could have the same number, and count as one picture.
         let alone = |segment: &Vec<Encoded>| segment.len() == 1;
         if segments.iter().rev().skip(1).any(alone) {
-            return Err(Stop::NotInParts { redone: 0 });
+            return Err(Stop::NOT_IN_PARTS);
         }
         let header = header.unwrap_or_default();
         Ok(Encodes { segments, header, course, damaged, not_tone_mapped, spent })
@@ -243,7 +249,7 @@ impl Shared<'_> {
                     Step::Wait => {}
                     Step::Done => return Ok(None),
                     Step::TooLarge => {
-                        let (least, redone) = (board.course.least_bytes(), board.course.frames_redone());
+                        let (least, redone) = (board.course.least_bytes(), board.course.frames_encoded());
                         return Err(Stop::TooLarge { least, redone });
                     }
                     step @ Step::Encode { .. } if !board.begun => {
@@ -284,7 +290,7 @@ impl Shared<'_> {
         board.not_tone_mapped |= reel.not_tone_mapped();
         // What cannot be decoded from a key frame on may still be concealed from the beginning on.
         if board.damaged > 0 && self.assignment.map.order() == Order::Any {
-            Err(Stop::NotInParts { redone: 0 })
+            Err(Stop::NOT_IN_PARTS)
         } else {
             Ok(())
         }
@@ -362,7 +368,7 @@ impl Shared<'_> {
             }
         }
         if run.is_empty() && self.assignment.map.order() == Order::Any {
-            return Err(Stop::NotInParts { redone: 0 });
+            return Err(Stop::NOT_IN_PARTS);
         }
         let (packets, spent) = run.finish();
         let header = encoder.header();
@@ -370,7 +376,7 @@ impl Shared<'_> {
         let mut board = self.lock();
         board.spent.encode += spent;
         if board.header.get_or_insert_with(|| header.clone()) != &header {
-            return Err(Stop::NotInParts { redone: 0 });
+            return Err(Stop::NOT_IN_PARTS);
         }
         let bytes: usize = packets.iter().map(|packet| packet.data.len()).sum();
         if let Some(versions) = board.versions.get_mut(segment) {

@@ -21,6 +21,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) ladder: &'a Ladder,
     /// An upper bound of the container's own bytes with pictures at a rung.
     pub(crate) container: &'a dyn Fn(&Rung) -> ByteSize,
+    /// The most bytes that pictures are given, whatever the limit is.
+    pub(crate) picture_ceiling: ByteSize,
 }
 
 /// What sound gets, and where the picture starts.
@@ -95,6 +97,12 @@ fn try_divide(needs: &Needs<'_>, limit: ByteSize) -> Option<Division> {
         return rate_after(ByteSize::ZERO).map(|rung| Division { sound: SoundChoice::Silent, rung });
     };
     let wished = budget::sound_beside_video(&sound.source, limit, needs.duration);
+    // What pictures cannot use, since their source is small, is the sound's.
+    let unused =
+        limit.saturating_sub(needs.picture_ceiling).saturating_sub((needs.container)(&needs.ladder.last()));
+    let wished = budget::sound_within(&sound.source, unused, needs.duration)
+        .filter(|richer| richer.bit_rate > wished.bit_rate)
+        .unwrap_or(wished);
     if let Some(kept) = sound.kept
         && kept.as_f64() <= wished.bytes(needs.duration).as_f64() * KEEP_UP_TO
         && let Some(rung) = rate_after(kept)
@@ -124,7 +132,12 @@ mod tests {
         })
     }
 
-    fn check(seconds: u64, limit: ByteSize, kept: Option<u64>) -> Result<Division, ByteSize> {
+    fn check_below(
+        ceiling: u64,
+        seconds: u64,
+        limit: ByteSize,
+        kept: Option<u64>,
+    ) -> Result<Division, ByteSize> {
         let ladder = ladder();
         let duration = Duration::from_secs(seconds);
         let container = |rung: &Rung| {
@@ -132,7 +145,12 @@ mod tests {
         };
         let source = SoundSource { channels: 2, sample_rate: 48_000, bit_rate: None };
         let sound = Some(SoundNeed { source, kept: kept.map(ByteSize::new) });
-        divide(&Needs { duration, sound, ladder: &ladder, container: &container }, limit)
+        let picture_ceiling = ByteSize::new(ceiling);
+        divide(&Needs { duration, sound, ladder: &ladder, container: &container, picture_ceiling }, limit)
+    }
+
+    fn check(seconds: u64, limit: ByteSize, kept: Option<u64>) -> Result<Division, ByteSize> {
+        check_below(u64::MAX, seconds, limit, kept)
     }
 
     #[test]
@@ -141,6 +159,17 @@ mod tests {
         assert_eq!(small.sound, SoundChoice::Keep);
         let large = check(30, ByteSize::mebibytes(1), Some(480_000)).unwrap();
         assert!(matches!(large.sound, SoundChoice::Encode(_)), "{large:?}");
+    }
+
+    #[test]
+    fn sound_gets_what_small_pictures_leave() {
+        let rate = |ceiling| match check_below(ceiling, 30, ByteSize::mebibytes(1), None).unwrap().sound {
+            SoundChoice::Encode(plan) => plan.bit_rate,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rate(u64::MAX), BitRate::kilobits(32));
+        assert_eq!(rate(100_000), BitRate::kilobits(160));
+        assert_eq!(rate(700_000), BitRate::kilobits(80));
     }
 
     #[test]

@@ -50,6 +50,23 @@ fn pictures_before_an_open_key_frame_are_no_damage() {
     assert!(report.frames_redone < 210, "{} of {}", report.frames_redone, report.frames);
 }
 
+#[test]
+fn a_damaged_track_of_one_segment_is_not_encoded_twice_for_it() {
+    let whole = make(
+        "short.mkv",
+        "-f lavfi -i testsrc2=s=320x180:r=30:d=7,noise=alls=30 -c:v libx264 -preset ultrafast -crf 20",
+    );
+    let mut broken = whole.to_vec();
+    let middle = broken.len() / 2;
+    broken[middle..middle + 20_000].iter_mut().step_by(50).for_each(|byte| *byte ^= 0xFF);
+    let engine = Engine::builder().threads(2).build().unwrap();
+    let request = within(u64::try_from(broken.len()).unwrap() / 3);
+    let fitted = engine.try_submit(Source::bytes(broken), request).unwrap().wait().unwrap();
+    let report = fitted.report();
+    assert!(!report.warnings.is_empty(), "it is damaged");
+    assert!(report.frames_redone < report.frames / 2, "{} of {}", report.frames_redone, report.frames);
+}
+
 /// Half of the source's bytes: it has to be encoded, and need not be made much smaller.
 fn half(source: &Bytes) -> Fit {
     within(u64::try_from(source.len()).unwrap() / 2)

@@ -52,6 +52,8 @@ const CUT_EXPONENT: f64 = 0.7;
 const HEAD: f64 = 2.6;
 const HEAD_DEVIATION: f64 = 0.8;
 const HEAD_SPREAD: f64 = 0.5;
+/// Versions of a segment that are steered.
+const STEERED_VERSIONS: usize = 2;
 
 /// One segment before anything is encoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,8 +225,10 @@ impl Course {
         let crf = self.start(&model, segment);
         self.queue.pop_front();
         let head = self.head.0.exp2();
-        let fixed = self.repairs.is_last_resort();
+        let last_resort = self.repairs.is_last_resort();
         let Some(part) = self.parts.get_mut(segment) else { return Step::Wait };
+        // Steering that missed twice would miss again in the same way; what a constant CRF gives is known by then.
+        let fixed = last_resort || part.versions.len() >= STEERED_VERSIONS;
         let load = part.load(&model, crf);
         let expected = load.bytes * (load.slope * (load.crf - crf)).exp2();
         let profile = part.profile(model.exponent(), head, load.slope);

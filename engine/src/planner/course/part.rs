@@ -7,6 +7,10 @@ use super::{Cut, Segment};
 /// How far a size between or beside known versions is off, in log2: noise, and for each step of CRF.
 const VERSION_DEVIATION: f64 = 0.03;
 const VERSION_STEP_DEVIATION: f64 = 0.04;
+/// A mean distance of one step from the mean CRF counts like so many steps between two versions.
+const UNSTEADY: f64 = 2.0;
+/// Encoded at one CRF, as good as.
+const STEADY: f64 = 0.2;
 /// log2 of the largest difference between source rates that is believed.
 const MOST_RATE: f64 = 6.0;
 
@@ -24,9 +28,9 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// The sum of all distances from the mean CRF.
+    /// The mean distance from the mean CRF.
     fn unsteadiness(&self) -> f64 {
-        self.packets.iter().map(|packet| (packet.crf - self.sum.mean_crf).abs()).sum()
+        mean_of(self.packets.iter().map(|packet| (packet.crf - self.sum.mean_crf).abs()))
     }
 }
 
@@ -153,12 +157,29 @@ impl Part {
 
     /// What the segment takes around `crf`.
     pub(super) fn load(&self, model: &Model, crf: f64) -> Load {
-        let sums = self.versions.iter().map(|version| &version.sum);
-        let Some(nearest) = sums.min_by(|a, b| (a.crf - crf).abs().total_cmp(&(b.crf - crf).abs())) else {
+        // What came out at one CRF says more about another than what was steered over many does.
+        let distance = |version: &Version| (version.sum.crf - crf).abs() + UNSTEADY * version.unsteadiness();
+        let nearest = self.versions.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let Some(nearest) = nearest.map(|version| &version.sum) else {
             return Load { crf, bytes: model.bytes(&self.subject(), crf), slope: model.slope() };
         };
         let slope = self.slope(model.slope());
         Load { crf: nearest.crf, bytes: nearest.bytes.max(1.0), slope }
+    }
+
+    /// The CRF at which it takes `target` bytes, between two versions that were encoded at one CRF each; `None` as
+    /// long as there is none on each side. Where bytes fall off a cliff, as noise does when it is no longer worth its
+    /// bits, this gets nearer each time when no slope tells anything.
+    pub(super) fn between(&self, target: f64) -> Option<f64> {
+        let steady = || self.versions.iter().filter(|version| version.unsteadiness() < STEADY);
+        let log_target = target.max(1.0).log2();
+        let over = steady().filter(|version| version.sum.log_bytes() > log_target);
+        let under = steady().filter(|version| version.sum.log_bytes() <= log_target);
+        let over = &over.max_by(|a, b| a.sum.crf.total_cmp(&b.sum.crf))?.sum;
+        let under = &under.min_by(|a, b| a.sum.crf.total_cmp(&b.sum.crf))?.sum;
+        let share = (over.log_bytes() - log_target) / (over.log_bytes() - under.log_bytes());
+        let crf = over.crf + (under.crf - over.crf) * share.clamp(0.1, 0.9);
+        (over.crf < under.crf && crf.is_finite()).then_some(crf)
     }
 
     /// What is still to come of the encode in flight.

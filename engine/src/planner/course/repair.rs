@@ -11,6 +11,9 @@ const POLISHING: u32 = 3;
 /// Tracks of so few frames, slides above all, are hard to foretell and quickly encoded: they may take more.
 const FEW_FRAMES: f64 = 150.0;
 const FEW_POLISHING: u32 = 8;
+/// With less than this share of what would be enough, some more.
+const POOR: f64 = 0.94;
+const POOR_POLISHING: u32 = 5;
 const RESCUES: u32 = 6;
 const RESCUES_BEYOND: u32 = 3;
 /// How far a segment that is encoded again may end from the mean CRF: if possible, and otherwise.
@@ -111,7 +114,12 @@ impl Course {
         if choice.is_some() {
             let full = bytes >= self.goal.enough.get();
             let frames: f64 = self.parts.iter().map(|part| part.frames).sum();
-            let most = if frames <= FEW_FRAMES { FEW_POLISHING } else { POLISHING };
+            let poor = to_f64(bytes) < self.goal.enough.as_f64() * POOR;
+            let most = match (frames <= FEW_FRAMES, poor) {
+                (true, _) => FEW_POLISHING,
+                (false, true) => POOR_POLISHING,
+                (false, false) => POLISHING,
+            };
             if full || self.is_transparent() || self.repairs.encodes >= most || self.repairs.last_resort {
                 return Some(Step::Done);
             }

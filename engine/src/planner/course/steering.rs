@@ -19,6 +19,8 @@ const PATIENCE: u32 = 6;
 const LATE_PATIENCE: u32 = 3;
 const FINAL_PATIENCE: u32 = 2;
 const LANDING: f64 = 36.0;
+/// A short segment lands in its last part only.
+const MOST_LANDING: f64 = 0.4;
 const FINAL: f64 = 4.0;
 const LANDING_BAND: f64 = 6.0;
 const LANDING_STRIDE: f64 = 0.8;
@@ -121,7 +123,12 @@ impl Course {
             crf = crf.clamp(mean - down, mean + band);
         }
         if is_repair {
-            crf += self.repairs.stride();
+            let part =
+                self.parts.get(segment).filter(|_| self.queue.len() <= 1 && self.in_flight().count() == 0);
+            crf = match part.and_then(|part| part.between(self.budget())) {
+                Some(between) => between,
+                None => crf + self.repairs.stride(),
+            };
         }
         crf.clamp(TRANSPARENT_CRF, WORST_CRF)
     }
@@ -150,7 +157,7 @@ impl Course {
         let seen = flight.packets.len();
         let first_look = if frames <= SHORT { SHORT_FIRST_LOOK } else { FIRST_LOOK };
         let left = frames - f64::from(u32::try_from(seen).unwrap_or(u32::MAX));
-        let landing = alone && left <= LANDING;
+        let landing = alone && left <= LANDING.min(frames * MOST_LANDING);
         let patience = match (alone, left) {
             (true, ..=FINAL) => FINAL_PATIENCE,
             (true, ..=LANDING) => LATE_PATIENCE,
@@ -186,7 +193,11 @@ impl Course {
             (0, false) => LAST_BAND,
             _ => BAND,
         };
-        let (fall, rise) = if landing { (LANDING_STRIDE, LANDING_RISE) } else { (STRIDE, STRIDE) };
+        let (fall, rise) = match (landing, part.versions.is_empty()) {
+            (true, true) => (LANDING_STRIDE, LANDING_RISE),
+            (true, false) => (LANDING_STRIDE, LANDING_STRIDE),
+            (false, _) => (STRIDE, STRIDE),
+        };
         // At the very end, too little is better than too much.
         let least = if alone && left <= FINAL { crf } else { TRANSPARENT_CRF };
         let wanted = self

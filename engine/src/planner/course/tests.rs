@@ -200,6 +200,39 @@ fn what_can_be_made_up_for_elsewhere_is_not_encoded_again() {
     assert_eq!(chosen, None);
 }
 
+#[test]
+fn a_cliff_of_bytes_is_found_between_two_versions() {
+    // Noise falls by more than two thirds within half a step of CRF, where it is no longer worth its bits.
+    for steepness in [0.2, 1.0, 2.5, 6.0] {
+        let segment = Segment { frames: 75, source_bytes: vec![], cuts: vec![] };
+        let (ceiling, enough) = (ByteSize::new(100_000), ByteSize::new(96_600));
+        let goal = Goal { ceiling, enough, spare: ByteSize::ZERO };
+        let mut course = Course::new(vec![segment], goal, Belief { crf: 30.0, deviation: 2.0 }, Order::Any);
+        let mut sizes = Vec::new();
+        loop {
+            match course.next() {
+                Step::Probe { segment, crf, .. } => course.probed(segment, crf, &[2_000, 300, 300, 300]),
+                Step::Encode { segment, crf } => {
+                    let bytes = 1_000.0 * (steepness * (32.4 - crf)).exp2();
+                    let bytes = u32::try_from(ByteSize::from_f64(bytes.min(1e6)).get()).unwrap();
+                    for _ in 0..75 {
+                        course.packet(segment, bytes, false);
+                    }
+                    course.finished(segment);
+                    sizes.push(u64::from(bytes) * 75);
+                }
+                step => {
+                    assert_eq!(step, Step::Done, "{steepness}: {sizes:?}");
+                    break;
+                }
+            }
+        }
+        let chosen = sizes[course.chosen().unwrap()[0]];
+        assert!((96_600..=100_000).contains(&chosen), "{steepness}: {chosen} of {sizes:?}");
+        assert!(sizes.len() <= 9, "{steepness}: {sizes:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
