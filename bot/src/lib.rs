@@ -1,8 +1,8 @@
 //! Azalea's service: from a line of text to a delivered file.
 //!
-//! The rooms stand in `ARCHITECTURE.md` at the root of the repository. So far the crate holds [`domain`], the plain
-//! words that every later room speaks.
+//! The rooms stand in `ARCHITECTURE.md` at the root of the repository.
 
 #![forbid(unsafe_code)]
 
+pub mod clock;
 pub mod domain;

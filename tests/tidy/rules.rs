@@ -135,11 +135,11 @@ const DOORS: [(&[&str], &[&str]); 9] = [
     ),
     (&["redb"], &["bot/src/store/", "bot/src/queue/embedded.rs"]),
     (&["moka"], &["bot/src/dedup/", "bot/src/source/", "bot/src/guard/"]),
-    (&["reqwest"], &["bot/src/http.rs"]),
+    (&["reqwest"], &["bot/src/http/"]),
     (&["serenity"], &["bot/src/frontend/discord/"]),
     (&["tokio_postgres"], &["bot/src/queue/postgres.rs"]),
     (&["clap", "clap_complete"], &["src/"]),
-    (&["azalea_engine"], &["bot/src/pipeline/optimize.rs", "src/"]),
+    (&["azalea_engine"], &["bot/src/pipeline/optimize/", "src/"]),
 ];
 
 /// Each foreign crate is named in one place, so that it can be replaced there.

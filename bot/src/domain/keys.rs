@@ -86,7 +86,8 @@ impl fmt::Display for ArtifactKey {
 }
 
 /// The place of a medium among all media of its post, from one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct MediumIndex(NonZeroU8);
 
 impl MediumIndex {

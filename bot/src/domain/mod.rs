@@ -6,12 +6,16 @@
 //! - The text of an id or key is stable. It is stored, so a change of its meaning needs a new version in the text.
 //! - Nothing here panics or takes more than linear time, whatever text a stranger sends.
 
+mod failure;
 mod id;
 mod keys;
 mod link;
+mod post;
 mod request;
 
+pub use failure::{Disposition, Failure, GoneReason, Stage};
 pub use id::{ChannelId, FrontEnd, GuildId, MessageId, ParseIdError, PostId, RequestId, Site, UserId};
 pub use keys::{ArtifactKey, DeliveryKey, LimitClass, MediumIndex, ProfileVersion};
 pub use link::{FoundLinks, Link, MAX_LINKS_PER_MESSAGE, MediaChoice, ParseLinkError, find_links};
+pub use post::{Author, Codec, Container, Medium, MediumKind, PixelSize, Post, Variant};
 pub use request::{Destination, Edits, EmptyTrim, Form, Options, Request, Trim};

@@ -1,0 +1,212 @@
+//! Why a request ends without media, as a class that decides what happens next.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Why something could not be had.
+///
+/// The class is decided where the failure is seen, with all that is known there; later rooms obey its
+/// [disposition](Failure::disposition) and decide nothing themselves.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The post is not there any more, or never was.
+    #[error("the post is gone ({0})")]
+    Gone(GoneReason),
+    /// The post is shown only to those who are logged in.
+    #[error("the post can only be seen by those who are logged in")]
+    NeedsLogin,
+    /// The sources will not show it since it is marked as sensitive.
+    #[error("the post is marked as sensitive and its source does not show it")]
+    Sensitive,
+    /// The post is there and has no media.
+    #[error("the post has no media")]
+    NoMedia,
+    /// It is there, and nothing here can do anything with it.
+    #[error("{what} cannot be used")]
+    Unsupported {
+        /// What cannot be used, lower case, no full stop.
+        what: String,
+    },
+    /// It may work later.
+    #[error("{what}")]
+    Transient {
+        /// What was tried and what happened.
+        what: String,
+        /// The upstream asked for at least this long a pause.
+        retry_after: Option<Duration>,
+    },
+    /// It cannot be made small enough.
+    #[error("it cannot be made to fit: {what}")]
+    CannotFit {
+        /// What would be needed.
+        what: String,
+    },
+    /// It is larger or longer than this service takes.
+    #[error("it is too large: {what}")]
+    TooLarge {
+        /// Which bound, and what it was compared with.
+        what: String,
+    },
+    /// An address that this service does not ask.
+    #[error("{what} is not an allowed address")]
+    Forbidden {
+        /// The address, shortened.
+        what: String,
+    },
+    /// A stage took longer than it may.
+    #[error("{stage} took too long")]
+    TimedOut {
+        /// The stage.
+        stage: Stage,
+    },
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// Our own fault: the operator should look.
+    #[error("{what}")]
+    Ours {
+        /// What was tried and what happened.
+        what: String,
+    },
+}
+
+/// Who says that a post is gone, or how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GoneReason {
+    /// Its author deleted it.
+    #[error("deleted")]
+    Deleted,
+    /// Its author's account is suspended.
+    #[error("suspended")]
+    Suspended,
+    /// Its source says so without a reason.
+    #[error("not found")]
+    NotFound,
+}
+
+/// What to do about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Try again, not before this long from now when the upstream said so.
+    Retry(Option<Duration>),
+    /// Trying again gives the same.
+    GiveUp,
+}
+
+/// A step on the way from a link to a delivered file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// From a link to media.
+    Resolve,
+    /// From a URL to bytes.
+    Download,
+    /// From bytes to a file that fits.
+    Optimize,
+    /// From a file to a message.
+    Upload,
+}
+
+impl Stage {
+    /// All stages in their order.
+    pub const ALL: [Self; 4] = [Self::Resolve, Self::Download, Self::Optimize, Self::Upload];
+
+    /// A short stable code for logs and metrics.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Download => "download",
+            Self::Optimize => "optimize",
+            Self::Upload => "upload",
+        }
+    }
+
+    /// Its place in [`Stage::ALL`].
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Resolve => 0,
+            Self::Download => 1,
+            Self::Optimize => 2,
+            Self::Upload => 3,
+        }
+    }
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl Failure {
+    /// A transient failure without a wish of the upstream.
+    pub fn transient(what: impl Into<String>) -> Self {
+        Self::Transient { what: what.into(), retry_after: None }
+    }
+
+    /// A fault of this service.
+    pub fn ours(what: impl Into<String>) -> Self {
+        Self::Ours { what: what.into() }
+    }
+
+    /// A short stable code for logs, metrics and `--json`.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Gone(_) => "gone",
+            Self::NeedsLogin => "needs-login",
+            Self::Sensitive => "sensitive",
+            Self::NoMedia => "no-media",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Transient { .. } => "transient",
+            Self::CannotFit { .. } => "cannot-fit",
+            Self::TooLarge { .. } => "too-large",
+            Self::Forbidden { .. } => "forbidden",
+            Self::TimedOut { .. } => "timed-out",
+            Self::Cancelled => "cancelled",
+            Self::Ours { .. } => "ours",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn disposition(&self) -> Disposition {
+        match self {
+            Self::Transient { retry_after, .. } => Disposition::Retry(*retry_after),
+            Self::TimedOut { .. } | Self::Ours { .. } => Disposition::Retry(None),
+            Self::Gone(_)
+            | Self::NeedsLogin
+            | Self::Sensitive
+            | Self::NoMedia
+            | Self::Unsupported { .. }
+            | Self::CannotFit { .. }
+            | Self::TooLarge { .. }
+            | Self::Forbidden { .. }
+            | Self::Cancelled => Disposition::GiveUp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_work_later_is_tried_again() {
+        let later = Duration::from_secs(7);
+        let limited = Failure::Transient { what: "429".into(), retry_after: Some(later) };
+        assert_eq!(limited.disposition(), Disposition::Retry(Some(later)));
+        assert_eq!(Failure::TimedOut { stage: Stage::Download }.disposition(), Disposition::Retry(None));
+        for failure in [Failure::Gone(GoneReason::Deleted), Failure::NeedsLogin, Failure::Cancelled] {
+            assert_eq!(failure.disposition(), Disposition::GiveUp, "{failure}");
+        }
+    }
+
+    #[test]
+    fn stages_know_their_place() {
+        for (index, stage) in Stage::ALL.into_iter().enumerate() {
+            assert_eq!(stage.index(), index);
+        }
+    }
+}
