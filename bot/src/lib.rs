@@ -6,3 +6,5 @@
 
 pub mod clock;
 pub mod domain;
+pub mod guard;
+pub mod http;
