@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod guard;
 pub mod http;
+pub mod metrics;
