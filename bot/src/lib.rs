@@ -6,7 +6,9 @@
 
 pub mod clock;
 pub mod config;
+pub mod dedup;
 pub mod domain;
 pub mod guard;
 pub mod http;
 pub mod metrics;
+pub mod store;
