@@ -14,7 +14,8 @@ libraries with their headers (FFmpeg 5.1 to 9.x), git, curl, CA certificates, an
 Knows Debian and Ubuntu (apt), Fedora (dnf, with RPM Fusion), Arch (pacman), Alpine (apk), macOS (Homebrew).
 
   --check    install nothing; list what is missing and exit with 1, or exit with 0
-  --dev      also what tests and checks use: the ffmpeg program, python3 with pip, rustfmt, clippy
+  --dev      also what tests and checks use: the ffmpeg program, python3 with pip, rustfmt, clippy, and yt-dlp in a
+             folder of its own, $HOME/.local/share/azalea/yt-dlp (the variable YTDLP names another one to use)
   --rustup   if Rust is missing and the system has no package for it, download and run rustup's installer
              (https://sh.rustup.rs); without this flag that is left to you
   --help     this text
@@ -50,6 +51,10 @@ RUST_CHANNEL=$(sed -n 's/^channel = "\(.*\)"$/\1/p' "$ROOT/rust-toolchain.toml")
 AVCODEC_MINIMUM=59.37
 AVCODEC_BELOW=64
 LIBAV="libavcodec libavformat libavfilter libavutil libswscale libswresample"
+# The tests look for it in the same place, bot/tests/sources/ytdlp.rs, and expect what this version prints.
+YTDLP_VERSION=2026.10.26
+YTDLP_FOLDER=${HOME:-}/.local/share/azalea/yt-dlp
+YTDLP_PROGRAM=${YTDLP:-$YTDLP_FOLDER/bin/yt-dlp}
 RUSTUP_COMMAND="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal"
 
 say() { printf '%s\n' "$*"; }
@@ -135,6 +140,16 @@ look_for_checks() {
         miss checks "rustfmt and clippy (for the checks)"
 }
 
+# A version beside ours is as good when somebody chose it by YTDLP; in our own folder it is brought up to date.
+look_for_ytdlp() {
+    version=$("$YTDLP_PROGRAM" --ignore-config --version 2>/dev/null) || version=
+    if [ -z "$version" ]; then
+        miss yt-dlp "yt-dlp (for the tests), $YTDLP_PROGRAM"
+    elif [ -z "${YTDLP:-}" ] && [ "$version" != "$YTDLP_VERSION" ]; then
+        miss yt-dlp "yt-dlp $YTDLP_VERSION (for the tests; $YTDLP_PROGRAM is $version)"
+    fi
+}
+
 look() {
     MISSING=
     REPORT=
@@ -154,7 +169,10 @@ look() {
         { have ffmpeg && have ffprobe; } || miss ffmpeg "the ffmpeg and ffprobe programs (for the tests)"
         have python3 || miss python "python3 (for the tests)"
         { have python3 && python3 -m pip --version >/dev/null 2>&1; } || miss pip "pip for python3 (for the tests)"
+        # What makes folders for Python programs; Debian packs it apart from python3.
+        { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; } || miss venv "venv for python3 (for yt-dlp)"
         look_for_checks
+        look_for_ytdlp
     fi
 }
 
@@ -203,6 +221,7 @@ install_apt() {
     want ffmpeg ffmpeg
     want python python3
     want pip python3-pip
+    want venv python3-venv
     if lacks rust && ! have rustup; then want rust "$(rust_package_of_apt)"; fi
     want checks "$(check_packages_of_apt)"
     # shellcheck disable=SC2086 # a list of words
@@ -326,6 +345,17 @@ install_brew() {
     [ -z "${PACKAGES# }" ] || brew install $PACKAGES
 }
 
+# Into a folder of its own: distributions refuse pip's packages beside their own (PEP 668).
+install_ytdlp() {
+    if [ -n "${YTDLP:-}" ]; then
+        say "YTDLP names $YTDLP, which does not run; unset it, and yt-dlp is installed into $YTDLP_FOLDER."
+        return 0
+    fi
+    if [ -z "${HOME:-}" ] || lacks python || lacks venv; then return 0; fi
+    python3 -m venv --clear "$YTDLP_FOLDER"
+    "$YTDLP_FOLDER/bin/python" -m pip install --quiet --disable-pip-version-check "yt-dlp==$YTDLP_VERSION"
+}
+
 install_rust_without_package() {
     if [ "$RUSTUP" = yes ]; then
         installer=$(mktemp)
@@ -355,7 +385,9 @@ if [ "$CHECK" = yes ]; then exit 1; fi
 RUST_WAS_MISSING=no
 if lacks rust; then RUST_WAS_MISSING=yes; fi
 
-if have apt-get; then
+if [ "$MISSING" = " yt-dlp" ]; then
+    : # no package of the system brings it
+elif have apt-get; then
     install_apt
 elif have dnf; then
     install_dnf
@@ -377,6 +409,10 @@ if [ "$RUST_WAS_MISSING" = yes ] && have rustup; then
 fi
 if lacks rust; then
     install_rust_without_package
+    look
+fi
+if lacks yt-dlp; then
+    install_ytdlp
     look
 fi
 if [ -n "$MISSING" ]; then

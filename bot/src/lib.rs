@@ -11,4 +11,5 @@ pub mod domain;
 pub mod guard;
 pub mod http;
 pub mod metrics;
+pub mod source;
 pub mod store;
