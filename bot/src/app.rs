@@ -1,0 +1,266 @@
+//! Builds the rooms, wires them, runs them and stops them in order. No logic.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::clock::{Clock, WallTime};
+use crate::config::{Config, SourceChoice};
+use crate::dedup::{Desk, InFlightSettings, Processed, ProcessedSettings, WorkTimes};
+use crate::domain::Failure;
+use crate::guard::egress::{Egress, EgressSettings};
+use crate::guard::rate::{RateLimiter, RateSettings};
+use crate::http::{Http, HttpSettings};
+use crate::intake::Intake;
+use crate::metrics::Tracker;
+use crate::pipeline::delivery::Delivery;
+use crate::pipeline::download::DownloadLimits;
+use crate::pipeline::egress_rule;
+use crate::pipeline::optimize::{OptimizeSettings, Optimizer};
+use crate::pipeline::worker::{Worker, WorkerSettings};
+use crate::queue::MemoryQueue;
+use crate::source::{
+    Resolver, ResolverSettings, SourceName, SourceSettings, WebSourceSettings, YtDlpSettings,
+};
+use crate::store::{ArtifactSettings, Artifacts, Shelf, Store, StoreSettings};
+
+/// Jobs that may wait at once.
+const WAITING: usize = 100_000;
+/// How long metrics are kept.
+const METRICS_TTL: Duration = Duration::from_secs(90 * 86_400);
+/// How long workers have to end what they are doing once they are told to stop.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// The rooms that do not depend on a front end.
+#[derive(Clone, Debug)]
+pub struct Rooms {
+    /// Turns a link into media.
+    pub resolver: Resolver,
+    /// Turns media into files.
+    pub optimizer: Optimizer,
+    /// What was delivered, and where.
+    pub processed: Processed,
+    /// Counts.
+    pub tracker: Tracker,
+    /// What outlives the process.
+    pub store: Store,
+    clock: Clock,
+}
+
+impl Rooms {
+    /// Builds them from a configuration. Nothing is asked, read or written yet.
+    ///
+    /// # Errors
+    /// `Ours` when a setting cannot be used or the engine does not start.
+    pub fn new(config: &Config, clock: Clock) -> Result<Self, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| Failure::ours(error.to_string());
+        let tracker = Tracker::new(config.metrics.enabled);
+        let store = Store::open(
+            StoreSettings {
+                path: Some(config.store.path.clone()),
+                batch_size: to_usize(config.store.batch_size),
+                flush_interval: config.store.flush_interval,
+                ..StoreSettings::default()
+            },
+            clock.clone(),
+        );
+        let artifacts = Artifacts::open(
+            ArtifactSettings {
+                dir: Some(config.store.path.join("artifacts")),
+                max_bytes: config.cache.artifact_bytes,
+                max_age: config.cache.artifact_ttl,
+            },
+            clock.clone(),
+        );
+        let sources = source_settings(config);
+        let always = base_urls(config).map_err(|error| wrong(&error))?;
+        let egress = Egress::new(&EgressSettings {
+            allow_private: config.download.allow_private,
+            allow_hosts: config.download.allow_hosts.clone(),
+            always,
+        })
+        .map_err(|error| wrong(&error))?;
+        let http = Http::new(HttpSettings { clock: clock.clone(), ..HttpSettings::new(egress_rule(egress)) })
+            .map_err(|error| wrong(&error))?;
+        let resolver =
+            Resolver::new(&sources, &http, store.clone(), clock.clone()).map_err(|error| wrong(&error))?;
+        let optimizer = Optimizer::new(optimize_settings(config), http, artifacts, tracker.clone())?;
+        let processed = Processed::new(
+            ProcessedSettings {
+                ttl: config.dedup.processed_ttl,
+                capacity: u64::from(config.dedup.capacity),
+                ..ProcessedSettings::default()
+            },
+            store.clone(),
+            clock.clone(),
+        );
+        Ok(Self { resolver, optimizer, processed, tracker, store, clock })
+    }
+
+    /// A worker that delivers through `delivery`.
+    pub fn worker(&self, config: &Config, delivery: Arc<dyn Delivery>) -> Worker {
+        Worker {
+            queue: MemoryQueue::new(WAITING),
+            desk: Desk::new(claims(config)),
+            processed: self.processed.clone(),
+            resolver: self.resolver.clone(),
+            optimizer: self.optimizer.clone(),
+            delivery,
+            tracker: self.tracker.clone(),
+            settings: WorkerSettings {
+                upload_timeout: config.upload.timeout,
+                max_attempts: config.queue.max_attempts,
+                sensitive: config.audience.sensitive,
+                ..WorkerSettings::default()
+            },
+        }
+    }
+
+    /// Writes what was counted since the last time to the store.
+    pub fn flush_metrics(&self) {
+        let now = self.clock.now();
+        self.tracker.flush(now, |interval| {
+            let expires: WallTime = now.plus(METRICS_TTL);
+            self.store.put(Shelf::Metrics, interval.key(), interval.encode(), expires);
+        });
+    }
+}
+
+/// A running service. Stopped in this order: no new jobs, workers, metrics, store.
+#[derive(Debug)]
+pub struct App {
+    /// Where messages go in.
+    pub intake: Intake,
+    /// What the rest is built of.
+    pub rooms: Rooms,
+    workers: JoinSet<()>,
+    cancel: CancellationToken,
+}
+
+impl App {
+    /// Starts the workers. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// As [`Rooms::new`].
+    pub fn start(config: &Config, clock: Clock, delivery: Arc<dyn Delivery>) -> Result<Self, Failure> {
+        let rooms = Rooms::new(config, clock)?;
+        let worker = rooms.worker(config, delivery);
+        let limiter = RateLimiter::new(&RateSettings {
+            max_requests: config.rate_limit.max_requests,
+            window: config.rate_limit.window,
+            algorithm: config.rate_limit.algorithm,
+            channel_multiple: config.rate_limit.channel_multiple,
+            guild_multiple: config.rate_limit.guild_multiple,
+            ..RateSettings::default()
+        });
+        let intake = Intake::new(
+            limiter,
+            worker.desk.clone(),
+            worker.processed.clone(),
+            worker.queue.clone(),
+            worker.tracker.clone(),
+        );
+        let cancel = CancellationToken::new();
+        let mut workers = JoinSet::new();
+        workers.spawn(worker.run(cancel.clone()));
+        if config.metrics.enabled {
+            let (rooms, cancel, interval) = (rooms.clone(), cancel.clone(), config.metrics.flush_interval);
+            workers.spawn(async move {
+                while tokio::time::timeout(interval, cancel.cancelled()).await.is_err() {
+                    rooms.flush_metrics();
+                }
+            });
+        }
+        Ok(Self { intake, rooms, workers, cancel })
+    }
+
+    /// Stops: work under way ends as cancelled, what is to be stored is stored.
+    pub async fn stop(mut self) {
+        self.cancel.cancel();
+        let ended = async { while self.workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOPPING, ended).await.is_err() {
+            tracing::warn!("workers did not end in time and are broken off");
+            self.workers.shutdown().await;
+        }
+        self.rooms.flush_metrics();
+        self.rooms.store.close().await;
+    }
+}
+
+fn claims(config: &Config) -> InFlightSettings {
+    let work = WorkTimes {
+        download: config.download.timeout,
+        transcode: config.engine.timeout,
+        upload: config.upload.timeout,
+    };
+    InFlightSettings { work: work.sum(), ..InFlightSettings::default() }
+}
+
+fn optimize_settings(config: &Config) -> OptimizeSettings {
+    OptimizeSettings {
+        threads: (config.engine.threads > 0).then(|| to_usize(config.engine.threads)),
+        queue_depth: to_usize(config.engine.queue_depth),
+        preset: config.engine.preset.name().to_owned(),
+        max_pixels: u64::from(config.engine.max_pixels),
+        max_duration: config.engine.max_duration,
+        timeout: config.engine.timeout,
+        download: DownloadLimits {
+            max_bytes: config.download.max_bytes,
+            timeout: config.download.timeout,
+            idle: config.download.idle_timeout,
+            ..DownloadLimits::default()
+        },
+        workers: to_usize(config.queue.workers),
+        claims: claims(config),
+    }
+}
+
+fn source_settings(config: &Config) -> SourceSettings {
+    let from = &config.sources;
+    let web =
+        |base_url: &str, timeout: Duration| WebSourceSettings { timeout, ..WebSourceSettings::at(base_url) };
+    SourceSettings {
+        order: from.order.iter().map(|choice| source_name(*choice)).collect(),
+        hedge_delay: from.hedge_delay,
+        vxtwitter: web(&from.vxtwitter_base_url, from.vxtwitter_timeout),
+        fxtwitter: web(&from.fxtwitter_base_url, from.fxtwitter_timeout),
+        syndication: web(&from.syndication_base_url, from.syndication_timeout),
+        ytdlp: YtDlpSettings {
+            program: from.ytdlp_program.clone(),
+            timeout: from.ytdlp_timeout,
+            ..YtDlpSettings::default()
+        },
+        resolver: ResolverSettings {
+            post_ttl: config.cache.resolver_ttl,
+            gone_ttl: config.cache.negative_ttl,
+            login_ttl: config.cache.negative_ttl,
+            ..ResolverSettings::default()
+        },
+        ..SourceSettings::default()
+    }
+}
+
+const fn source_name(choice: SourceChoice) -> SourceName {
+    match choice {
+        SourceChoice::Vxtwitter => SourceName::VxTwitter,
+        SourceChoice::Fxtwitter => SourceName::FxTwitter,
+        SourceChoice::Syndication => SourceName::Syndication,
+        SourceChoice::Ytdlp => SourceName::YtDlp,
+    }
+}
+
+/// Servers that an operator named are asked wherever they are.
+fn base_urls(config: &Config) -> Result<Vec<Url>, url::ParseError> {
+    let sources = &config.sources;
+    [&sources.vxtwitter_base_url, &sources.fxtwitter_base_url, &sources.syndication_base_url]
+        .into_iter()
+        .map(|text| Url::parse(text))
+        .collect()
+}
+
+fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,305 @@
+//! The bot's front end in a terminal: each line is a message that somebody writes in a channel.
+//!
+//! `#general @ann: look https://x.com/a/status/20` is taken as a message of ann in general. Each answer begins with a line
+//! `#general azalea → @ann: …`; the lines of its files are indented below it.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::dedup::Delivered;
+use crate::domain::{Failure, FrontEnd, MessageId, Options, Request, UserId};
+use crate::frontend::terminal::{Arrival, Event, Terminal, user};
+use crate::frontend::words;
+use crate::intake::{Incoming, Intake, Outcome};
+use crate::pipeline::delivery::Notice;
+
+/// A line that somebody typed, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Typed<'a> {
+    /// The channel's name, without `#`.
+    pub channel: &'a str,
+    /// The person's name, without `@`.
+    pub user: &'a str,
+    /// What is said.
+    pub text: &'a str,
+}
+
+/// A line that is not of the form `#channel @user: text`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write it like this: #general @ann: https://x.com/NAME/status/NUMBER")]
+pub struct NotAMessage;
+
+/// Takes a line apart.
+///
+/// # Errors
+/// [`NotAMessage`] when it has another form, or a name is empty.
+pub fn parse(line: &str) -> Result<Typed<'_>, NotAMessage> {
+    let rest = line.trim().strip_prefix('#').ok_or(NotAMessage)?;
+    let (channel, rest) = rest.split_once(char::is_whitespace).ok_or(NotAMessage)?;
+    let rest = rest.trim_start().strip_prefix('@').ok_or(NotAMessage)?;
+    let (user, text) = rest.split_once(':').ok_or(NotAMessage)?;
+    let (user, text) = (user.trim(), text.trim());
+    let name = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+    if name(channel) && name(user) { Ok(Typed { channel, user, text }) } else { Err(NotAMessage) }
+}
+
+/// Lines longer than this are no messages: Discord takes 2000 characters, with Nitro 4000.
+const LONGEST_LINE: usize = 16 * 1024;
+/// Lines of output that wait to be written.
+const LINES: usize = 256;
+
+/// A console session.
+#[derive(Debug)]
+pub struct Console {
+    intake: Intake,
+    terminal: Arc<Terminal>,
+    /// The names of those who ask, for the answers.
+    people: DashMap<UserId, String>,
+    lines: mpsc::Sender<String>,
+}
+
+impl Console {
+    /// A session that hands messages to `intake`, whose results come back through `terminal`; and the lines it says.
+    pub fn new(intake: Intake, terminal: Arc<Terminal>) -> (Arc<Self>, mpsc::Receiver<String>) {
+        let (lines, receiver) = mpsc::channel(LINES);
+        (Arc::new(Self { intake, terminal, people: DashMap::new(), lines }), receiver)
+    }
+
+    /// Reads messages until `input` ends, then waits until every request has its answer.
+    ///
+    /// # Errors
+    /// When the input cannot be read.
+    pub async fn run(
+        self: Arc<Self>,
+        mut input: impl AsyncBufRead + Unpin,
+        mut events: mpsc::Receiver<Event>,
+    ) -> std::io::Result<()> {
+        let mut waiting: JoinSet<()> = JoinSet::new();
+        let mut open: usize = 0;
+        let mut next: u64 = 1;
+        let mut reading = true;
+        let mut line = Vec::new();
+        while reading || open > 0 || !waiting.is_empty() {
+            tokio::select! {
+                read = next_line(&mut input, &mut line), if reading => match read? {
+                    Line::End => reading = false,
+                    Line::TooLong => self.say("that line is too long to be a message".to_owned()).await,
+                    Line::Whole => {
+                        let text = String::from_utf8_lossy(&line).into_owned();
+                        line.clear();
+                        if !text.trim().is_empty() {
+                            let message = MessageId::new(NonZeroU64::new(next).unwrap_or(NonZeroU64::MIN));
+                            next = next.saturating_add(1);
+                            open = open.saturating_add(self.message(&text, message, &mut waiting).await);
+                        }
+                    }
+                },
+                Some(event) = events.recv() => open = open.saturating_sub(self.hear(event).await),
+                Some(_) = waiting.join_next(), if !waiting.is_empty() => {}
+                else => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one line; how many requests it put on their way.
+    async fn message(self: &Arc<Self>, line: &str, message: MessageId, waiting: &mut JoinSet<()>) -> usize {
+        let typed = match parse(line) {
+            Ok(typed) => typed,
+            Err(error) => {
+                self.say(error.to_string()).await;
+                return 0;
+            }
+        };
+        let author = user(typed.user);
+        self.people.insert(author, typed.user.to_owned());
+        let incoming = Incoming {
+            front_end: FrontEnd::Console,
+            guild: None,
+            channel: self.terminal.channel(typed.channel),
+            author,
+            message,
+            text: typed.text,
+            options: Options::default(),
+        };
+        let taken = self.intake.take(&incoming).await;
+        let mut accepted = 0;
+        if taken.outcomes.is_empty() {
+            let text = "there is no link to a post in that message";
+            self.say(format!("#{} azalea → @{}: {text}", typed.channel, typed.user)).await;
+        }
+        for outcome in taken.outcomes {
+            accepted += self.outcome(outcome, waiting).await;
+        }
+        if taken.dropped > 0 {
+            let more = format!("{} more links are too many for one message", taken.dropped);
+            self.say(format!("#{} azalea → @{}: {more}", typed.channel, typed.user)).await;
+        }
+        accepted
+    }
+
+    /// Says what became of a link; 1 when its answer is still to come as an event.
+    async fn outcome(self: &Arc<Self>, outcome: Outcome, waiting: &mut JoinSet<()>) -> usize {
+        match outcome {
+            Outcome::Accepted(_) => return 1,
+            Outcome::Joined { request, waiting: place } => {
+                let console = Arc::clone(self);
+                waiting.spawn(async move {
+                    let text = match place.end().await {
+                        Some(Ok(delivered)) => console.pointer(&delivered),
+                        Some(Err(failure)) => failed(&failure),
+                        None => "it was given up; ask again".to_owned(),
+                    };
+                    console.answer(&request, &text).await;
+                });
+            }
+            Outcome::AlreadyThere { request, delivered } => {
+                let text = self.pointer(&delivered);
+                self.answer(&request, &text).await;
+            }
+            Outcome::Limited { request, retry_after } => {
+                let seconds = retry_after.as_secs_f64().ceil();
+                self.answer(&request, &format!("too many requests; the next one is taken in {seconds} s"))
+                    .await;
+            }
+            Outcome::Full(request) => {
+                self.answer(&request, "too much is waiting already; try again in some minutes").await;
+            }
+        }
+        0
+    }
+
+    /// Says what an event means; how many requests it answered.
+    async fn hear(&self, event: Event) -> usize {
+        match event {
+            Event::Stage(..) => 0,
+            Event::Delivered(arrival) => {
+                let (head, files) = describe(&arrival);
+                self.answer(&arrival.request, &head).await;
+                for file in files {
+                    self.say(file).await;
+                }
+                1
+            }
+            Event::Told(request, Notice::Failed(failure)) => {
+                self.answer(&request, &failed(&failure)).await;
+                1
+            }
+            Event::Told(request, Notice::Pointer(delivered)) => {
+                let text = self.pointer(&delivered);
+                self.answer(&request, &text).await;
+                1
+            }
+        }
+    }
+
+    fn pointer(&self, delivered: &Delivered) -> String {
+        let number = delivered.messages.first().map_or_else(String::new, ToString::to_string);
+        format!("already here: answer {number} in #{}", self.terminal.channel_name(delivered.channel))
+    }
+
+    async fn answer(&self, request: &Request, text: &str) {
+        let channel = self.terminal.channel_name(request.destination.channel);
+        let name = self.people.get(&request.requester).map_or_else(String::new, |name| name.clone());
+        self.say(format!("#{channel} azalea → @{name}: {text}")).await;
+    }
+
+    async fn say(&self, line: String) {
+        // Nobody reads any more: the session is over.
+        drop(self.lines.send(line).await);
+    }
+}
+
+fn failed(failure: &Failure) -> String {
+    format!("no media: {}", words(failure))
+}
+
+/// The words of an answer, and a line for each file.
+fn describe(arrival: &Arrival) -> (String, Vec<String>) {
+    let number = arrival.delivered.messages.first().map_or_else(String::new, ToString::to_string);
+    let count = arrival.files.len();
+    let noun = if count == 1 { "file" } else { "files" };
+    let by = if arrival.author.handle.is_empty() {
+        String::new()
+    } else {
+        format!(" of @{}", arrival.author.handle)
+    };
+    let spoiler = if arrival.spoiler { ", behind a spoiler" } else { "" };
+    let mut head = format!("answer {number}, {count} {noun}{by}{spoiler}");
+    for failure in &arrival.missing {
+        head.push_str(&format!("; one is missing: {}", words(failure)));
+    }
+    let files = arrival.files.iter().map(|file| format!("    {}", file.path.display())).collect();
+    (head, files)
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads on until `line` is a whole line. Cancel-safe: what was read stands in `line`.
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<Line> {
+    loop {
+        let buffer = input.fill_buf().await?;
+        if buffer.is_empty() {
+            return Ok(if line.is_empty() { Line::End } else { Line::Whole });
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(buffer.len(), |end| end + 1);
+        // What is beyond a message is read, and left out.
+        let room = LONGEST_LINE.saturating_add(1).saturating_sub(line.len());
+        line.extend(buffer.iter().take(end.unwrap_or(taken)).take(room));
+        input.consume(taken);
+        if end.is_some() {
+            if line.len() > LONGEST_LINE {
+                line.clear();
+                return Ok(Line::TooLong);
+            }
+            return Ok(Line::Whole);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_message_of_somebody_somewhere() {
+        let typed = Typed { channel: "general", user: "ann", text: "@azalea https://x.com/a/status/20" };
+        for line in [
+            "#general @ann: @azalea https://x.com/a/status/20",
+            "  #general   @ann:@azalea https://x.com/a/status/20  ",
+        ] {
+            assert_eq!(parse(line), Ok(typed), "{line}");
+        }
+        for line in
+            ["", "hello", "#general", "#general ann: hi", "# @ann: hi", "#general @: hi", "#g @a b: hi"]
+        {
+            assert_eq!(parse(line), Err(NotAMessage), "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn long_lines_are_left_out_and_the_last_one_needs_no_end() {
+        let long = "x".repeat(100_000);
+        let text = format!("one\n{long}\ntwo");
+        let mut input = text.as_bytes();
+        let mut line = Vec::new();
+        assert!(matches!(next_line(&mut input, &mut line).await.unwrap(), Line::Whole));
+        assert_eq!(line, b"one");
+        line.clear();
+        assert!(matches!(next_line(&mut input, &mut line).await.unwrap(), Line::TooLong));
+        assert!(matches!(next_line(&mut input, &mut line).await.unwrap(), Line::Whole));
+        assert_eq!(line, b"two");
+        line.clear();
+        assert!(matches!(next_line(&mut input, &mut line).await.unwrap(), Line::End));
+    }
+}

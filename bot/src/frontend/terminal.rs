@@ -1,0 +1,235 @@
+//! Delivers into a folder, and says what happens as events: for commands and for the console.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::DashMap;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+use crate::dedup::Delivered;
+use crate::domain::{
+    Author, ChannelId, Destination, Failure, FrontEnd, LimitClass, MediumKind, MessageId, PostId, Request,
+    RequestId, Stage, UserId,
+};
+use crate::guard::audience::Place;
+use crate::pipeline::delivery::{Delivery, Notice, Parcel};
+use crate::pipeline::optimize::{Facts, Times};
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Work on a request has come to this stage. Left out when nobody reads fast enough.
+    Stage(RequestId, Stage),
+    /// The files of a request stand in their folder.
+    Delivered(Box<Arrival>),
+    /// There is something to say to the one who asked.
+    Told(Request, Notice),
+}
+
+/// Files that arrived.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Who wanted them.
+    pub request: Request,
+    /// The answer that they stand in.
+    pub delivered: Delivered,
+    /// The post that they are from.
+    pub post: PostId,
+    /// Who wrote it.
+    pub author: Author,
+    /// What it says.
+    pub text: String,
+    /// They would be hidden behind a spoiler.
+    pub spoiler: bool,
+    /// The files, in the post's order.
+    pub files: Vec<SavedFile>,
+    /// Media of the post that are not among them, and why.
+    pub missing: Vec<Failure>,
+}
+
+/// A file in its place.
+#[derive(Clone, Debug)]
+pub struct SavedFile {
+    /// Where it stands.
+    pub path: PathBuf,
+    /// What it was at its source.
+    pub kind: MediumKind,
+    /// Its description for those who cannot see it.
+    pub alt: Option<String>,
+    /// What is known about it.
+    pub facts: Facts,
+    /// How long it took to make.
+    pub times: Times,
+}
+
+/// How files are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// All in the folder.
+    Flat,
+    /// A folder for each channel, and names that begin with the number of the answer.
+    ByChannel,
+}
+
+/// A folder that results go to.
+#[derive(Debug)]
+pub struct Terminal {
+    folder: PathBuf,
+    layout: Layout,
+    limit: LimitClass,
+    events: mpsc::Sender<Event>,
+    names: DashMap<ChannelId, String>,
+    answers: AtomicU64,
+    clock: Clock,
+}
+
+/// Events that wait to be read.
+const EVENTS: usize = 256;
+
+impl Terminal {
+    /// A terminal that puts files into `folder`, which is created when it is needed, and its events.
+    pub fn new(
+        folder: PathBuf,
+        layout: Layout,
+        limit: LimitClass,
+        clock: Clock,
+    ) -> (Self, mpsc::Receiver<Event>) {
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let terminal =
+            Self { folder, layout, limit, events, names: DashMap::new(), answers: AtomicU64::new(0), clock };
+        (terminal, receiver)
+    }
+
+    /// The channel of this name, which it keeps.
+    pub fn channel(&self, name: &str) -> ChannelId {
+        let id = ChannelId::new(number_of(name));
+        self.names.entry(id).or_insert_with(|| name.to_owned());
+        id
+    }
+
+    /// The name of a channel; its number when it never had one.
+    pub fn channel_name(&self, id: ChannelId) -> String {
+        self.names.get(&id).map_or_else(|| id.to_string(), |name| name.clone())
+    }
+
+    fn folder_of(&self, channel: ChannelId) -> PathBuf {
+        match self.layout {
+            Layout::Flat => self.folder.clone(),
+            Layout::ByChannel => self.folder.join(plain(&self.channel_name(channel))),
+        }
+    }
+
+    async fn save(&self, request: &Request, parcel: Parcel) -> Result<Delivered, Failure> {
+        let number = self.answers.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let folder = self.folder_of(request.destination.channel);
+        tokio::fs::create_dir_all(&folder)
+            .await
+            .map_err(|error| Failure::ours(format!("cannot create {}: {error}", folder.display())))?;
+        let mut files = Vec::with_capacity(parcel.files.len());
+        for file in parcel.files {
+            let name = match self.layout {
+                Layout::Flat => file.name,
+                Layout::ByChannel => format!("{number}-{}", file.name),
+            };
+            let path = folder.join(name);
+            file.made.write_to(&path).await?;
+            let (facts, times) = (file.made.facts.clone(), file.made.times);
+            files.push(SavedFile { path, kind: file.kind, alt: file.alt, facts, times });
+        }
+        let delivered = Delivered {
+            front_end: FrontEnd::Console,
+            channel: request.destination.channel,
+            messages: NonZeroU64::new(number).map(MessageId::new).into_iter().collect(),
+            at: self.clock.now(),
+        };
+        let arrival = Arrival {
+            request: request.clone(),
+            delivered: delivered.clone(),
+            post: parcel.post,
+            author: parcel.author,
+            text: parcel.text,
+            spoiler: parcel.spoiler,
+            files,
+            missing: parcel.missing,
+        };
+        self.say(Event::Delivered(Box::new(arrival))).await;
+        Ok(delivered)
+    }
+
+    async fn say(&self, event: Event) {
+        // Who does not listen any more does not want to know.
+        drop(self.events.send(event).await);
+    }
+}
+
+impl Delivery for Terminal {
+    fn limit(&self, _: &Destination) -> LimitClass {
+        self.limit
+    }
+
+    fn place(&self, _: &Destination) -> Place {
+        Place::Ordinary
+    }
+
+    fn progress(&self, request: &Request, stage: Stage) {
+        // Progress that nobody has time for is no loss.
+        drop(self.events.try_send(Event::Stage(request.id, stage)));
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        request: &'a Request,
+        parcel: Parcel,
+    ) -> BoxFuture<'a, Result<Delivered, Failure>> {
+        self.save(request, parcel).boxed()
+    }
+
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
+        self.say(Event::Told(request.clone(), notice)).boxed()
+    }
+}
+
+/// The person of this name.
+pub fn user(name: &str) -> UserId {
+    UserId::new(number_of(name))
+}
+
+/// A number for a name: the same on every machine and in every run, since deliveries are remembered by it.
+fn number_of(name: &str) -> NonZeroU64 {
+    // FNV-1a, 64 bits: offset basis and prime of its reference.
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN)
+}
+
+/// A name as part of a path: letters, digits, `-` and `_`; another name where nothing is left.
+fn plain(name: &str) -> String {
+    let plain: String =
+        name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(64).collect();
+    if plain.is_empty() { "channel".to_owned() } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_into_no_other_folder() {
+        for (name, expected) in
+            [("general", "general"), ("../etc", "etc"), ("/", "channel"), ("a b/c", "abc")]
+        {
+            assert_eq!(plain(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_has_the_same_number_in_every_run() {
+        assert_eq!(number_of("general").get(), 0x9e27_5796_a0d9_a90b);
+        assert_ne!(number_of("general"), number_of("cats"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What the pipeline needs from a front end.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::dedup::Delivered;
+use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request};
+use crate::guard::audience;
+use crate::pipeline::optimize::Made;
+
+/// Finished files and what goes with them.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// The post that was asked for.
+    pub post: PostId,
+    /// Who wrote it.
+    pub author: Author,
+    /// Its words.
+    pub text: String,
+    /// Hide the files behind a spoiler.
+    pub spoiler: bool,
+    /// The files, in the post's order; never empty.
+    pub files: Vec<ParcelFile>,
+    /// Media of the post that are not among them, and why.
+    pub missing: Vec<Failure>,
+}
+
+/// One finished file.
+#[derive(Clone, Debug)]
+pub struct ParcelFile {
+    /// Its name: letters, digits, `-`, `_` and one dot.
+    pub name: String,
+    /// What it was at its source.
+    pub kind: MediumKind,
+    /// Its description for those who cannot see it.
+    pub alt: Option<String>,
+    /// The file.
+    pub made: Arc<Made>,
+}
+
+/// Something to say to the one who asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// What was asked for stands there already.
+    Pointer(Delivered),
+    /// There will be no media, and why.
+    Failed(Failure),
+}
+
+/// Where results go. Implemented by each front end.
+pub trait Delivery: fmt::Debug + Send + Sync + 'static {
+    /// How large a file may be there.
+    fn limit(&self, destination: &Destination) -> LimitClass;
+
+    /// What is known about who reads there.
+    fn place(&self, destination: &Destination) -> audience::Place;
+
+    /// Work on it has begun, or has come to another stage. Nobody waits for this.
+    fn progress(&self, request: &Request, stage: crate::domain::Stage);
+
+    /// Posts the files. Called again with the same request after a failure that may pass, it posts them once.
+    fn deliver<'a>(
+        &'a self,
+        request: &'a Request,
+        parcel: Parcel,
+    ) -> BoxFuture<'a, Result<Delivered, Failure>>;
+
+    /// Says something to the one who asked.
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()>;
+}

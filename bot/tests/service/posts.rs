@@ -1,0 +1,147 @@
+//! Which media of a post come, as which files.
+
+use azalea_bot::config::SourceChoice;
+use azalea_bot::domain::MediumKind;
+use serde_json::json;
+
+use crate::films;
+use crate::house::{House, LINK, POST, accepted, page, tweet};
+use crate::recorder::Posted;
+use crate::support::reply::Reply;
+
+fn jpeg(colour: &str) -> Reply {
+    Reply::ok(films::photo(colour)).header("Content-Type", "image/jpeg")
+}
+
+/// A house with a post of three photos and a video, in an order that is not that of their kinds.
+async fn album() -> House {
+    let house = House::new().await;
+    for (path, colour) in [("/a.jpg", "red"), ("/b.jpg", "green"), ("/c.jpg", "blue")] {
+        house.cdn.on(path, [jpeg(colour)]);
+    }
+    house.cdn.on("/v.mp4", [Reply::file(films::ready())]);
+    house.post(&json!([
+        house.photo("/a.jpg"),
+        house.photo("/b.jpg"),
+        house.video("/v.mp4"),
+        house.photo("/c.jpg"),
+    ]));
+    house
+}
+
+/// What comes of this link.
+async fn answer(house: &House, link: &str) -> Posted {
+    let recorder = house.recorder();
+    let app = house.start(&recorder);
+    accepted(house.ask(&app.intake, 1, link).await);
+    recorder.until(|seen| seen.posted.len() + seen.told.len() > 0).await;
+    app.stop().await;
+    let (mut posted, told) = recorder.of(|seen| (seen.posted.clone(), seen.told.clone()));
+    assert!(told.is_empty() && posted.len() == 1, "{told:?}");
+    posted.remove(0)
+}
+
+#[tokio::test]
+async fn four_media_are_four_files_in_order_with_their_descriptions() {
+    let house = album().await;
+    let posted = answer(&house, LINK).await;
+    let told: Vec<_> = posted
+        .files
+        .iter()
+        .map(|file| (file.name.as_str(), file.kind, file.alt.as_deref().unwrap_or_default()))
+        .collect();
+    use MediumKind::{Photo, Video};
+    assert_eq!(
+        told,
+        [
+            ("ann-20-1.jpg", Photo, "the picture /a.jpg"),
+            ("ann-20-2.jpg", Photo, "the picture /b.jpg"),
+            ("ann-20-3.mp4", Video, "the film /v.mp4"),
+            ("ann-20-4.jpg", Photo, "the picture /c.jpg"),
+        ]
+    );
+    assert!(posted.missing.is_empty() && !posted.spoiler);
+    let bytes: Vec<_> = posted.files.iter().map(|file| file.bytes.clone()).collect();
+    assert!(bytes[0] != bytes[1] && bytes[1] != bytes[3] && bytes[0] != bytes[3]);
+    assert!(bytes[2] == *films::ready(), "what plays as it is passes as it is");
+}
+
+#[tokio::test]
+async fn a_link_to_one_photo_gives_that_one() {
+    let house = album().await;
+    let posted = answer(&house, "https://x.com/ann/status/20/photo/2").await;
+    assert_eq!(posted.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["ann-20-2.jpg"]);
+    assert_eq!(posted.files[0].alt.as_deref(), Some("the picture /b.jpg"));
+    let asked = ["/a.jpg", "/b.jpg", "/v.mp4", "/c.jpg"].map(|path| house.cdn.hits(path));
+    assert_eq!(asked, [0, 1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_medium_that_cannot_be_used_is_missing_and_the_others_come() {
+    let house = album().await;
+    house.cdn.on("/b.jpg", [Reply::ok(&b"no picture at all, whatever it is called"[..])]);
+    let posted = answer(&house, LINK).await;
+    let names: Vec<_> = posted.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["ann-20-1.jpg", "ann-20-3.mp4", "ann-20-4.jpg"]);
+    assert_eq!(posted.missing.iter().map(|failure| failure.code()).collect::<Vec<_>>(), ["unsupported"]);
+}
+
+#[tokio::test]
+async fn the_media_of_a_quoted_post_answer_for_one_that_has_none() {
+    let house = album().await;
+    let mut post = tweet(20, &json!([]));
+    post["qrt"] = tweet(19, &json!([house.photo("/c.jpg"), house.photo("/a.jpg")]));
+    house.x.on(POST, [page(&post)]);
+    let posted = answer(&house, LINK).await;
+    let told: Vec<_> = posted
+        .files
+        .iter()
+        .map(|file| (file.name.as_str(), file.alt.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(told, [("ann-19-1.jpg", "the picture /c.jpg"), ("ann-19-2.jpg", "the picture /a.jpg")]);
+}
+
+#[tokio::test]
+async fn a_quoted_post_says_nothing_beside_media_of_its_own() {
+    let house = album().await;
+    let mut post = tweet(20, &json!([house.photo("/b.jpg")]));
+    post["qrt"] = tweet(19, &json!([house.photo("/c.jpg")]));
+    house.x.on(POST, [page(&post)]);
+    let posted = answer(&house, LINK).await;
+    assert_eq!(posted.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["ann-20-1.jpg"]);
+    assert_eq!(house.cdn.hits("/c.jpg"), 0);
+}
+
+#[tokio::test]
+async fn a_variant_that_is_gone_gives_way_to_the_next() {
+    let mut house = House::new().await;
+    house.config.sources.order = vec![SourceChoice::Fxtwitter];
+    house.cdn.on("/large.mp4", [Reply::status(404)]);
+    house.cdn.on("/middle.mp4", [Reply::status(403)]);
+    house.cdn.on("/small.mp4", [Reply::file(films::ready())]);
+    let variant = |path: &str, rate: u64| json!({ "url": house.cdn.url(path).as_str(), "bitrate": rate, "container": "mp4", "codec": "h264" });
+    let video = json!({
+        "type": "video",
+        "url": house.cdn.url("/large.mp4").as_str(),
+        "duration": 1.0,
+        "width": 160,
+        "height": 90,
+        "formats": [
+            variant("/small.mp4", 256_000),
+            variant("/large.mp4", 2_176_000),
+            variant("/middle.mp4", 832_000),
+        ],
+    });
+    let status = json!({ "code": 200, "status": {
+        "type": "status",
+        "id": "20",
+        "text": "look",
+        "author": { "name": "Ann", "screen_name": "ann" },
+        "media": { "all": [video] },
+    }});
+    house.x.on("/2/status/20", [page(&status)]);
+    let posted = answer(&house, LINK).await;
+    assert!(posted.files[0].bytes == *films::ready());
+    let asked = ["/large.mp4", "/middle.mp4", "/small.mp4"].map(|path| house.cdn.hits(path));
+    assert_eq!(asked, [1, 1, 1]);
+}

@@ -1,0 +1,145 @@
+//! What may work later is tried again; what will not is told at once.
+
+use azalea_bot::domain::{Failure, GoneReason};
+use azalea_bot::metrics::Counter;
+use azalea_bot::pipeline::delivery::Notice;
+use serde_json::json;
+
+use crate::films;
+use crate::house::{House, LINK, POST, accepted, channel, end, joined, page, tweet};
+use crate::recorder::Manner;
+use crate::support::reply::Reply;
+
+#[tokio::test]
+async fn a_source_in_trouble_is_asked_again_until_it_answers() {
+    let house = House::with_video(films::ready()).await;
+    let good = page(&tweet(20, &json!([house.video("/v.mp4")])));
+    house.x.on(POST, [Reply::status(503), Reply::status(503), good]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    // The attempts may be over before the second one asks, unless the result waits.
+    recorder.hold();
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let waiting = joined(house.ask(&service.intake, 1, LINK).await);
+    recorder.release();
+    recorder.posted(1).await;
+    assert_eq!(end(waiting.end().await).unwrap().channel, channel(1));
+    assert_eq!(service.rooms.tracker.totals().counter(Counter::Retries), 2);
+    service.stop().await;
+    assert_eq!((house.x.hits(POST), house.cdn.hits("/v.mp4")), (3, 1));
+    assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (1, 0));
+}
+
+#[tokio::test]
+async fn a_media_server_in_trouble_is_asked_again_and_the_source_is_not() {
+    let house = House::with_video(films::ready()).await;
+    house.cdn.on("/v.mp4", [Reply::status(503), Reply::status(500), Reply::file(films::ready())]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let posted = recorder.posted(1).await;
+    assert!(posted[0].files[0].bytes == *films::ready());
+    service.stop().await;
+    assert_eq!((house.x.hits(POST), house.cdn.hits("/v.mp4")), (1, 3));
+}
+
+#[tokio::test]
+async fn an_upload_that_fails_for_now_is_tried_again_with_the_same_file() {
+    let house = House::with_video(films::old()).await;
+    let recorder = house.recorder();
+    recorder.manner(channel(1), Manner::Fails(Failure::transient("the channel is slow")));
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let told = recorder.told(1).await;
+    assert_eq!(told[0].1, Notice::Failed(Failure::transient("the channel is slow")));
+    let totals = service.rooms.tracker.totals();
+    // Five attempts, of which the first makes the file.
+    assert_eq!((totals.counter(Counter::Retries), totals.counter(Counter::ArtifactMisses)), (4, 1));
+    assert_eq!(totals.counter(Counter::Transcodes), 1);
+    service.stop().await;
+    assert_eq!((house.x.hits(POST), house.cdn.hits("/v.mp4")), (1, 1));
+}
+
+#[tokio::test]
+async fn trouble_that_does_not_end_is_told_after_the_last_attempt() {
+    let house = House::new().await;
+    house.x.on(POST, [Reply::status(503)]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let told = recorder.told(1).await;
+    assert!(matches!(&told[0].1, Notice::Failed(Failure::Transient { .. })), "{told:?}");
+    service.stop().await;
+    assert_eq!(house.x.hits(POST), 5);
+    assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (0, 1));
+}
+
+#[tokio::test]
+async fn a_permanent_failure_is_told_once_to_the_owner_and_to_those_who_joined() {
+    let house = House::new().await;
+    // Two witnesses are needed for a post that is gone, one source that shows a post without media is enough.
+    house.post(&json!([]));
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    // All three ask before the first of them gets anywhere.
+    let (owner, second, third) = tokio::join!(
+        house.ask(&service.intake, 1, LINK),
+        house.ask(&service.intake, 1, LINK),
+        house.ask(&service.intake, 1, "https://vxtwitter.com/i/status/20?s=20"),
+    );
+    let owner = accepted(owner);
+    let others = [joined(second), joined(third)];
+    for waiting in others {
+        assert_eq!(end(waiting.end().await), Err(Failure::NoMedia));
+    }
+    let told = recorder.told(1).await;
+    assert_eq!(told, [(owner, Notice::Failed(Failure::NoMedia))]);
+    assert_eq!(service.rooms.tracker.totals().counter(Counter::Retries), 0);
+    service.stop().await;
+    assert_eq!(house.x.hits(POST), 1);
+    assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (0, 1));
+}
+
+#[tokio::test]
+async fn a_post_that_is_gone_is_remembered_as_gone() {
+    let mut house = House::new().await;
+    house.config.sources.order = vec![azalea_bot::config::SourceChoice::Fxtwitter];
+    let tombstone = json!({ "code": 404, "status": { "type": "tombstone", "reason": "deleted" } });
+    house.x.on("/2/status/20", [page(&tombstone)]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    for room in [1, 2] {
+        accepted(house.ask(&service.intake, room, LINK).await);
+        recorder.told(usize::try_from(room).unwrap()).await;
+    }
+    let told = recorder.told(2).await;
+    for (_, notice) in told {
+        assert_eq!(notice, Notice::Failed(Failure::Gone(GoneReason::Deleted)));
+    }
+    service.stop().await;
+    assert_eq!(house.x.hits("/2/status/20"), 1);
+}
+
+#[tokio::test]
+async fn a_channel_that_takes_nothing_costs_the_others_nothing() {
+    let house = House::with_video(films::old()).await;
+    let recorder = house.recorder();
+    recorder.manner(channel(1), Manner::Fails(Failure::Forbidden { what: "the channel".to_owned() }));
+    recorder.hold();
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let behind = joined(house.ask(&service.intake, 1, LINK).await);
+    accepted(house.ask(&service.intake, 2, LINK).await);
+    recorder.release();
+    let posted = recorder.posted(1).await;
+    assert_eq!(posted[0].request.destination.channel, channel(2));
+    assert_eq!(posted[0].files[0].action, "transcode");
+    assert_eq!(end(behind.end().await), Err(Failure::Forbidden { what: "the channel".to_owned() }));
+    let told = recorder.told(1).await;
+    assert_eq!(told[0].0.destination.channel, channel(1));
+    // What failed there is no answer for later: it is tried again when somebody asks again.
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    recorder.told(2).await;
+    service.stop().await;
+    assert_eq!((house.x.hits(POST), house.cdn.hits("/v.mp4")), (1, 1));
+}
