@@ -32,10 +32,64 @@ pub(crate) enum Command {
     Fit(FitArgs),
     /// Tell what a media file is
     Probe(ProbeArgs),
+    /// Fetch a post's media, or take a file, and make them fit
+    Get(GetArgs),
+    /// Run the bot's front end in this terminal: type messages, see the answers
+    Console(ConsoleArgs),
+    /// See the bot at work: one post, ten people who want it, no account and no network
+    Demo(DemoArgs),
     /// Check what this build can do and what it lacks
     Doctor(DoctorArgs),
+    /// Check the bot's configuration, or print an example of it
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GetArgs {
+    /// A link to a post, or a media file
+    #[arg(value_name = "LINK|FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) what: std::ffi::OsString,
+
+    /// The most bytes that a file may have, like 8MiB, 10MB or 10485760 [default: upload.default_limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) limit: Option<String>,
+
+    /// The folder that the files go to [default: the current one]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The configuration [default: $AZALEA_CONFIG, ./azalea.toml, or the one in your configuration folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Report on standard output as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConsoleArgs {
+    /// The folder that the files go to
+    #[arg(short, long, value_name = "DIR", default_value = "azalea-console", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+
+    /// The configuration [default: $AZALEA_CONFIG, ./azalea.toml, or the one in your configuration folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Keep the delivered files in this folder
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Length of the clip that is drawn
+    #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub(crate) seconds: u32,
 }
 
 #[derive(Args, Debug)]
@@ -99,6 +153,21 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Tell which values are in effect and where they come from, or what is wrong with them
+    Check(ConfigCheckArgs),
+    /// Print every key with its default and the reason for it
+    Example,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConfigCheckArgs {
+    /// The file to read [default: AZALEA_CONFIG, ./azalea.toml, or azalea.toml in your configuration folder]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
     /// The shell to complete in
@@ -128,7 +197,10 @@ impl Cli {
             Command::Fit(args) => Format::json_if(args.json),
             Command::Probe(args) => Format::json_if(args.json),
             Command::Doctor(args) => Format::json_if(args.json),
-            Command::Completions(_) => Format::Text,
+            Command::Get(args) => Format::json_if(args.json),
+            Command::Console(_) | Command::Demo(_) | Command::Config(_) | Command::Completions(_) => {
+                Format::Text
+            }
         }
     }
 }

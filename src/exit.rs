@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use azalea_bot::config::ConfigError;
+use azalea_bot::domain::Failure;
 use azalea_engine::ErrorKind;
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ pub(crate) enum Exit {
     Done,
     /// Our fault, or the machine's: an internal error, a disk that is full.
     Fault,
-    /// The command line makes no sense.
+    /// The command line or the configuration makes no sense.
     Usage,
     /// The input cannot be used.
     Input,
@@ -23,6 +25,8 @@ pub(crate) enum Exit {
     CannotFit,
     /// Cancelled or out of time.
     Stopped,
+    /// The network, or who was asked over it, failed.
+    Network,
 }
 
 impl From<Exit> for ExitCode {
@@ -41,7 +45,7 @@ impl Exit {
             Self::Input => 3,
             Self::CannotFit => 4,
             Self::Stopped => 5,
-            // 6 stands for the network, which no command uses yet.
+            Self::Network => 6,
         }
     }
 
@@ -143,8 +147,14 @@ impl Verdict {
         if error.downcast_ref::<UsageError>().is_some() {
             return Self { exit: Exit::Usage, kind: "usage" };
         }
+        if error.downcast_ref::<ConfigError>().is_some() {
+            return Self { exit: Exit::Usage, kind: "config" };
+        }
         if error.downcast_ref::<OutputError>().is_some() || error.downcast_ref::<ReaderGone>().is_some() {
             return Self { exit: Exit::Fault, kind: "output" };
+        }
+        if let Some(failure) = error.downcast_ref::<Failure>() {
+            return Self { exit: exit_of(failure), kind: failure.code() };
         }
         let Some(error) = error.downcast_ref::<azalea_engine::Error>() else {
             return Self { exit: Exit::Fault, kind: ErrorKind::Internal.code() };
@@ -158,6 +168,24 @@ impl Verdict {
             _ => Exit::Fault,
         };
         Self { exit, kind: kind.code() }
+    }
+}
+
+/// The exit code of a failure of the service.
+const fn exit_of(failure: &Failure) -> Exit {
+    match failure {
+        Failure::Gone(_)
+        | Failure::NeedsLogin
+        | Failure::Sensitive
+        | Failure::NoMedia
+        | Failure::Unsupported { .. }
+        | Failure::TooLarge { .. }
+        | Failure::Forbidden { .. } => Exit::Input,
+        Failure::CannotFit { .. } => Exit::CannotFit,
+        Failure::TimedOut { .. } | Failure::Cancelled => Exit::Stopped,
+        Failure::Transient { .. } => Exit::Network,
+        // A class that is new to the program is the program's fault.
+        _ => Exit::Fault,
     }
 }
 

@@ -47,7 +47,20 @@ fn run(settings: Settings, screen: &Screen) -> anyhow::Result<Exit> {
             let _interrupt = Interrupt::watch()?;
             command::probe::run(&probe, screen)
         }
-        Task::Doctor(format) => command::doctor::run(format, screen),
+        Task::Get(get) => {
+            let interrupt = Interrupt::watch()?;
+            command::get::run(&get, screen, &interrupt)
+        }
+        Task::Console(console) => {
+            let interrupt = Interrupt::watch()?;
+            command::console::run(&console, screen, &interrupt)
+        }
+        Task::Demo(demo) => {
+            let interrupt = Interrupt::watch()?;
+            command::demo::run(&demo, screen, &interrupt)
+        }
+        Task::Doctor(format, environment) => command::doctor::run(format, &environment, screen),
+        Task::Config(task) => command::config::run(&task, screen),
         Task::Completions(shell) => command::completions::run(shell, screen),
     }
 }

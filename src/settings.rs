@@ -2,14 +2,17 @@
 //!
 //! This is the only place that reads the environment.
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use azalea_bot::config::{Config, Environment};
+use azalea_bot::domain::{LimitClass, Link};
 use azalea_engine::{ByteSize, Fit, Preset, Wanted};
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::cli::{Cli, Command, FitArgs, Format};
+use crate::cli::{Cli, Command, ConfigCommand, FitArgs, Format, GetArgs};
 use crate::exit::UsageError;
 use crate::time;
 
@@ -25,7 +28,11 @@ pub(crate) struct Settings {
 pub(crate) enum Task {
     Fit(FitSettings),
     Probe(ProbeSettings),
-    Doctor(Format),
+    Get(GetSettings),
+    Console(ConsoleSettings),
+    Demo(DemoSettings),
+    Doctor(Format, Environment),
+    Config(ConfigTask),
     Completions(Shell),
 }
 
@@ -44,6 +51,50 @@ pub(crate) struct FitSettings {
 pub(crate) struct ProbeSettings {
     pub(crate) input: Input,
     pub(crate) format: Format,
+}
+
+/// What to do with the bot's configuration.
+#[derive(Debug)]
+pub(crate) enum ConfigTask {
+    /// Read it, from this file if one is named, and tell what came of it.
+    Check(Option<PathBuf>, Environment),
+    /// Print the example.
+    Example,
+}
+
+/// What to fetch, and where to put it.
+#[derive(Debug)]
+pub(crate) struct GetSettings {
+    pub(crate) wish: Wish,
+    pub(crate) output: PathBuf,
+    pub(crate) limit: LimitClass,
+    pub(crate) config: Config,
+    pub(crate) format: Format,
+}
+
+/// What is fetched.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// A post, and the link as it was typed.
+    Link(Link, String),
+    File(PathBuf),
+}
+
+/// How the console is run.
+#[derive(Debug)]
+pub(crate) struct ConsoleSettings {
+    pub(crate) output: PathBuf,
+    pub(crate) limit: LimitClass,
+    pub(crate) config: Config,
+}
+
+/// What the demo shows.
+#[derive(Debug)]
+pub(crate) struct DemoSettings {
+    /// Where the files are kept; `None`: they are not.
+    pub(crate) output: Option<PathBuf>,
+    /// Length of the clip.
+    pub(crate) seconds: u32,
 }
 
 /// Where bytes come from.
@@ -77,7 +128,18 @@ impl Settings {
         let task = match typed.command {
             Command::Fit(args) => Task::Fit(fit(args, format)?),
             Command::Probe(args) => Task::Probe(ProbeSettings { input: Input::new(args.input), format }),
-            Command::Doctor(_) => Task::Doctor(format),
+            Command::Doctor(_) => Task::Doctor(format, Environment::of_process()),
+            Command::Get(args) => Task::Get(get(args, format)?),
+            Command::Console(args) => {
+                let config = config(args.config.as_deref())?;
+                let limit = limit_class(config.upload.default_limit)?;
+                Task::Console(ConsoleSettings { output: args.output, limit, config })
+            }
+            Command::Demo(args) => Task::Demo(DemoSettings { output: args.output, seconds: args.seconds }),
+            Command::Config(ConfigCommand::Check(args)) => {
+                Task::Config(ConfigTask::Check(args.config, Environment::of_process()))
+            }
+            Command::Config(ConfigCommand::Example) => Task::Config(ConfigTask::Example),
             Command::Completions(args) => Task::Completions(args.shell),
         };
         Ok(Self { task, log })
@@ -128,6 +190,37 @@ fn fit(args: FitArgs, format: Format) -> anyhow::Result<FitSettings> {
         .into());
     }
     Ok(FitSettings { inputs, destination, fit, format })
+}
+
+fn get(args: GetArgs, format: Format) -> anyhow::Result<GetSettings> {
+    let config = config(args.config.as_deref())?;
+    let bytes = match &args.limit {
+        Some(text) => {
+            let limit: ByteSize = text.parse().map_err(|error| UsageError(format!("--limit: {error}")))?;
+            limit.get()
+        }
+        None => config.upload.default_limit,
+    };
+    let limit = limit_class(bytes)?;
+    let file = PathBuf::from(&args.what);
+    let text = args.what.to_str().unwrap_or_default();
+    let wish = match text.parse::<Link>() {
+        Ok(link) => Wish::Link(link, text.to_owned()),
+        // What looks like an address is not taken for a file that is missing.
+        Err(error) if text.contains("://") => return Err(UsageError(format!("{text}: {error}")).into()),
+        Err(_) => Wish::File(file),
+    };
+    let output = args.output.unwrap_or_else(|| PathBuf::from("."));
+    Ok(GetSettings { wish, output, limit, config, format })
+}
+
+fn config(file: Option<&Path>) -> anyhow::Result<Config> {
+    Ok(Config::load(file, &Environment::of_process())?.config)
+}
+
+fn limit_class(bytes: u64) -> anyhow::Result<LimitClass> {
+    let bytes = NonZeroU64::new(bytes).ok_or_else(|| UsageError("nothing fits into 0 bytes".to_owned()))?;
+    Ok(LimitClass::new(bytes))
 }
 
 fn moment(option: &str, text: &str) -> Result<Duration, UsageError> {

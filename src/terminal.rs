@@ -61,6 +61,16 @@ impl Screen {
         });
     }
 
+    /// Writes one line to standard error for a person who watches; silent when nobody does.
+    pub(crate) fn note(&self, text: &str) {
+        if self.is_watched() {
+            self.bars.suspend(|| {
+                // There is no better place to tell that standard error is gone.
+                let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+            });
+        }
+    }
+
     /// A bar for one job; silent when standard error is no terminal.
     pub(crate) fn bar(&self, name: &Path) -> Bar {
         let bar = self.bars.add(ProgressBar::new(BAR_STEPS));

@@ -2,18 +2,23 @@
 
 use std::thread;
 
+use azalea_bot::clock::Clock;
+use azalea_bot::config::{Config, Environment};
+use azalea_bot::source::{YtDlpFacts, YtDlpSettings};
 use azalea_engine::BuildFacts;
 use serde_json::{Value, json};
 
 use crate::cli::Format;
+use crate::command::service::runtime;
 use crate::exit::{Exit, OutputError};
 use crate::facts;
 use crate::output;
 use crate::terminal::Screen;
 
-pub(crate) fn run(format: Format, screen: &Screen) -> anyhow::Result<Exit> {
+pub(crate) fn run(format: Format, environment: &Environment, screen: &Screen) -> anyhow::Result<Exit> {
     let build = azalea_engine::build_facts();
-    let rows = rows(&build);
+    let mut rows = rows(&build);
+    rows.extend(service(environment));
     let healthy = rows.iter().all(|row| row.state != State::Fail);
     let answer = match format {
         Format::Json => object(&build, &rows, healthy).to_string(),
@@ -91,6 +96,44 @@ fn rows(build: &BuildFacts) -> Vec<Row> {
     });
     rows
 }
+
+/// What the bot needs besides the engine.
+fn service(environment: &Environment) -> Vec<Row> {
+    let config = match Config::load(None, environment) {
+        Ok(loaded) => loaded.config,
+        Err(error) => return vec![Row::new(State::Warn, "config", error.to_string().replace('\n', "; "))],
+    };
+    let settings = YtDlpSettings { program: config.sources.ytdlp_program, ..YtDlpSettings::default() };
+    let facts = match runtime() {
+        Ok(runtime) => runtime
+            .block_on(YtDlpFacts::look(&settings, &Clock::system()))
+            .map_err(|failure| failure.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    vec![Row::new(State::Ok, "config", "can be used"), yt_dlp(facts)]
+}
+
+fn yt_dlp(facts: Result<YtDlpFacts, String>) -> Row {
+    let (version, age) = match facts {
+        Ok(facts) => (facts.version, facts.age_days),
+        Err(why) => {
+            let text = format!("{why}; posts that no other source shows cannot be fetched");
+            return Row::new(State::Warn, YT_DLP, text);
+        }
+    };
+    match age {
+        Some(days) if days > OLD_DAYS => {
+            let text = format!("{version} is {days} days old; X changes often, so a new one finds more");
+            Row::new(State::Warn, YT_DLP, text)
+        }
+        Some(days) => Row::new(State::Ok, YT_DLP, format!("{version}, {days} days old")),
+        None => Row::new(State::Ok, YT_DLP, version),
+    }
+}
+
+const YT_DLP: &str = "yt-dlp";
+/// A yt-dlp older than this has often stopped to understand X.
+const OLD_DAYS: u64 = 90;
 
 fn license(license: &str) -> Row {
     let lower = license.to_ascii_lowercase();
@@ -184,6 +227,16 @@ const LICENSE: &str = "licence";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_old_yt_dlp_and_one_that_is_missing_are_warned_of() {
+        let facts = |age_days| {
+            Ok(YtDlpFacts { program: "yt-dlp".into(), version: "2026.10.26".to_owned(), age_days })
+        };
+        assert_eq!(yt_dlp(facts(Some(35))), Row::new(State::Ok, "yt-dlp", "2026.10.26, 35 days old"));
+        assert_eq!(yt_dlp(facts(Some(91))).state, State::Warn);
+        assert_eq!(yt_dlp(Err("not found".to_owned())).state, State::Warn);
+    }
 
     #[test]
     fn a_licence_says_what_it_means_for_the_binary() {

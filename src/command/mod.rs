@@ -1,9 +1,14 @@
 //! The commands: one thin file each. Each asks the engine and words the answer; none decides about media.
 
 pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod console;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod fit;
+pub(crate) mod get;
 pub(crate) mod probe;
+mod service;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};

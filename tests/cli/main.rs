@@ -9,8 +9,13 @@
 )]
 
 mod answers;
+mod config;
+mod console;
+mod demo;
 mod errors;
 mod fit;
+mod get;
 mod stop;
 mod support;
 mod usage;
+mod x;

@@ -93,6 +93,11 @@ impl Place {
         self.ffmpeg(words.iter().chain(&codecs), name);
     }
 
+    /// The first picture of a clip, as a JPEG.
+    pub(crate) fn picture(&self, from: &str, name: &str) {
+        self.ffmpeg(["-i", from, "-frames:v", "1", "-pix_fmt", "yuvj420p"], name);
+    }
+
     /// The file `from` over and over, for more seconds than a test will ever wait.
     pub(crate) fn repeat(&self, from: &str, name: &str) {
         self.ffmpeg(["-stream_loop", "600", "-i", from, "-c", "copy"], name);
