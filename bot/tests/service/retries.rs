@@ -1,12 +1,17 @@
 //! What may work later is tried again; what will not is told at once.
 
-use azalea_bot::domain::{Failure, GoneReason};
+use std::num::NonZeroU64;
+
+use azalea_bot::app::Rooms;
+use azalea_bot::domain::{ArtifactKey, Edits, Failure, GoneReason, LimitClass, PostId};
 use azalea_bot::metrics::Counter;
 use azalea_bot::pipeline::delivery::Notice;
+use azalea_bot::pipeline::optimize::{Order, PROFILE};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::films;
-use crate::house::{House, LINK, POST, accepted, channel, end, joined, page, tweet};
+use crate::house::{House, LIMIT, LINK, POST, accepted, channel, end, joined, page, tweet};
 use crate::recorder::Manner;
 use crate::support::reply::Reply;
 
@@ -142,4 +147,32 @@ async fn a_channel_that_takes_nothing_costs_the_others_nothing() {
     recorder.told(2).await;
     service.stop().await;
     assert_eq!((house.x.hits(POST), house.cdn.hits("/v.mp4")), (1, 1));
+}
+
+#[tokio::test]
+async fn another_takes_over_when_the_one_who_makes_a_file_is_cancelled() {
+    let mut house = House::with_video(films::ready()).await;
+    // Without files to look for, the first to be polled is the one who makes it.
+    house.config.cache.artifact_bytes = 0;
+    let film = films::ready();
+    let stalling = Reply::file(films::ready()).stall_after(film.len() / 2);
+    house.cdn.on("/v.mp4", [stalling, Reply::file(films::ready())]);
+    let rooms = Rooms::new(&house.config, house.clock.clone()).unwrap();
+    let post = rooms.resolver.resolve(PostId::x("20").unwrap()).await.unwrap();
+    let medium = post.media.first().unwrap();
+    let limit = LimitClass::new(NonZeroU64::new(LIMIT).unwrap());
+    let edits = Edits::default();
+    let key = ArtifactKey { post: medium.post, medium: medium.index, edits, limit, profile: PROFILE };
+    let order = Order { key, medium };
+    let (first, second) = (CancellationToken::new(), CancellationToken::new());
+    let cancelling = async {
+        house.cdn.requests(1).await;
+        first.cancel();
+    };
+    let (given_up, made, ()) =
+        tokio::join!(rooms.optimizer.make(&order, &first), rooms.optimizer.make(&order, &second), cancelling);
+    assert_eq!(given_up.unwrap_err(), Failure::Cancelled);
+    assert!(made.unwrap().bytes().await.unwrap() == *film);
+    rooms.store.close().await;
+    assert_eq!(house.cdn.hits("/v.mp4"), 2);
 }
