@@ -1,6 +1,7 @@
 """The `ffmpeg` command line at the settings of a result that azalea made."""
 
 import json
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -80,7 +81,7 @@ def _sound(tools: Tools, clip: Clip, fitted: Fitted) -> tuple[str, ...]:
 def two_pass(ffmpeg: Path, clip: Clip, aim: Target, bit_rate: float, threads: int, out: Path) -> Cost:
     """Both passes, one after the other; sound and index as in the result that it is compared with."""
     log = out.with_suffix("")
-    first = _head(ffmpeg, clip, aim, bit_rate, threads) + ["-pass", "1", "-passlogfile", str(log), "-an", "-f", "null", "-"]
+    first = _head(ffmpeg, clip, aim, bit_rate, threads) + ["-pass", "1", "-passlogfile", str(log), "-an", "-f", "mp4", os.devnull]
     second = _head(ffmpeg, clip, aim, bit_rate, threads) + ["-pass", "2", "-passlogfile", str(log), *_tail(aim, out)]
     cost = run(first).cost + run(second).cost
     for left in out.parent.glob(f"{log.name}-0.log*"):

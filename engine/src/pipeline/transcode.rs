@@ -181,8 +181,11 @@ pub(crate) fn plan_video(
     least: &mut dyn FnMut(&VideoPlan) -> Result<ByteSize, Error>,
 ) -> Result<(VideoPlan, SoundChoice), Error> {
     let ladder = Ladder::new(&source.picture);
-    let sound_packets = sound.map_or(0, |_| packets_at(48_000, duration));
-    let container = |rung: &Rung| source.overhead(rung, duration, sound_packets);
+    let planned_sound = sound.map(|need| PlannedAudio {
+        packets: packets_at(48_000, duration),
+        pacing: if need.kept.is_some() { Stts::Uneven } else { Stts::Even },
+    });
+    let container = |rung: &Rung| source.overhead(rung, duration, planned_sound);
     let needs = Needs {
         duration: duration.max(LEAST_DURATION),
         sound,
@@ -256,7 +259,7 @@ pub(crate) struct Pictured {
 
 impl Pictured {
     /// An upper bound of the container's own bytes with pictures at `rung`.
-    pub(crate) fn overhead(&self, rung: &Rung, duration: Duration, sound_packets: u64) -> ByteSize {
+    pub(crate) fn overhead(&self, rung: &Rung, duration: Duration, audio: Option<PlannedAudio>) -> ByteSize {
         let frames = count(self.frames / f64::from(rung.divisor.max(1))).saturating_add(2);
         overhead_bound(&Planned {
             duration,
@@ -268,7 +271,7 @@ impl Pictured {
                 reordered: true,
                 avcc: PlannedVideo::AVCC_ALLOWANCE,
             }),
-            audio: (sound_packets > 0).then_some(PlannedAudio { packets: sound_packets, pacing: Stts::Even }),
+            audio,
         })
     }
 }
@@ -302,13 +305,15 @@ pub(crate) fn make_video(
     let Beside { sound, spare } = beside;
     let began = job.enter(Stage::Video);
     let sound_bytes = sound.as_ref().map_or(ByteSize::ZERO, track_bytes);
-    let sound_packets =
-        sound.as_ref().map_or(0, |track| u64::try_from(track.samples.len()).unwrap_or(u64::MAX));
+    let planned_sound = sound.as_ref().map(|track| PlannedAudio {
+        packets: u64::try_from(track.samples.len()).unwrap_or(u64::MAX),
+        pacing: Stts::of(&track.samples),
+    });
     let duration = source.span.duration().since_zero();
     let longest = sound.as_ref().map_or(duration, |track| duration.max(track_duration(track)));
     let limit = job.fit.limit;
     let budget = |rung: &Rung| {
-        budget::picture_bytes(limit, sound_bytes, source.overhead(rung, longest, sound_packets))
+        budget::picture_bytes(limit, sound_bytes, source.overhead(rung, longest, planned_sound))
     };
     match video::encode(material, plan, &Room { budget: &budget, spare }, job.context) {
         Ok(track) => {
@@ -317,7 +322,7 @@ pub(crate) fn make_video(
         Err(Failure::Other(error)) => Err(error),
         Err(Failure::CannotFit { least }) => {
             let last = plan.ladder.last();
-            let rest = sound_bytes.saturating_add(source.overhead(&last, longest, sound_packets));
+            let rest = sound_bytes.saturating_add(source.overhead(&last, longest, planned_sound));
             // With a higher limit sound gets a little more, too.
             let min_bytes = ByteSize::from_f64((least.as_f64() + rest.as_f64()) * 1.1);
             let what = "even the smallest picture has too much detail for it".to_owned();
