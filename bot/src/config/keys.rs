@@ -196,7 +196,7 @@ sections! {
         max_attempts, "max_attempts": Count<1, 100> => u32 = 5;
             "How often a job is tried before it is put aside as dead.";
         workers, "workers": Count<1, 1024> => u32 = 4;
-            "How many jobs are worked on at once. They wait for the network most of the time.";
+            "How many files are fetched and made at once. Who waits for a file that is being made takes no place.";
         lease, "lease": Time<1000, 86_400_000> => Duration = Duration::from_secs(900);
             "How long a worker may hold a job without a sign of progress. Longer than the slowest stage; unless it is set, it grows with the time-outs.";
     }
