@@ -1,6 +1,7 @@
 //! Does the work of one request after the other: resolve, download and optimize, deliver, record.
 
 use std::num::NonZeroU8;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,7 +96,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(_) = jobs.join_next(), if !jobs.is_empty() => {}
+                Some(ended) = jobs.join_next(), if !jobs.is_empty() => log_fault(ended),
                 (place, job) = next => {
                     let (worker, cancel) = (self.clone(), cancel.clone());
                     jobs.spawn(async move {
@@ -105,7 +106,9 @@ impl Worker {
                 }
             }
         }
-        while jobs.join_next().await.is_some() {}
+        while let Some(ended) = jobs.join_next().await {
+            log_fault(ended);
+        }
         // This queue ends with the process, so those that wait for their turn end here and are told so.
         for job in self.queue.drain() {
             let ownership = self.desk.take(job.request.id);
@@ -184,10 +187,15 @@ impl Worker {
             self.delivery.progress(request, Stage::Upload);
             self.deliver(request, parcel).await
         };
+        // What a job works with is its own, or whole after each of its steps: nothing half done is seen by others.
+        let work = AssertUnwindSafe(work).catch_unwind();
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
-            ended = work => ended,
+            ended = work => ended.unwrap_or_else(|_| {
+                tracing::error!(request = %request.id, "a fault in the program ended the work on a request");
+                Err(Failure::ours("a fault in the program ended the work on it"))
+            }),
         }
     }
 
@@ -274,6 +282,13 @@ impl Worker {
             Err(failure) => self.tracker.failure(Stage::Upload, failure.code()),
         }
         result
+    }
+}
+
+/// Says that a job's task did not end by itself. Its claim was given up with it, so that whoever waits asks again.
+fn log_fault(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a fault in the program ended a job");
     }
 }
 

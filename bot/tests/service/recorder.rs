@@ -52,6 +52,8 @@ pub(crate) enum Manner {
     Hangs,
     /// It fails like this.
     Fails(Failure),
+    /// It has a fault of its own.
+    Panics,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,7 @@ impl Recorder {
         match manner {
             Some(Manner::Hangs) => std::future::pending().await,
             Some(Manner::Fails(failure)) => return Err(failure),
+            Some(Manner::Panics) => panic!("a fault of the front end"),
             None => {}
         }
         let mut files = Vec::new();

@@ -150,6 +150,26 @@ async fn a_channel_that_takes_nothing_costs_the_others_nothing() {
 }
 
 #[tokio::test]
+async fn a_fault_in_the_program_is_told_like_any_other_failure() {
+    let house = House::with_video(films::ready()).await;
+    let recorder = house.recorder();
+    recorder.manner(channel(1), Manner::Panics);
+    recorder.hold();
+    let service = house.impatient(&recorder);
+    let owner = accepted(house.ask(&service.intake, 1, LINK).await);
+    let behind = joined(house.ask(&service.intake, 1, LINK).await);
+    accepted(house.ask(&service.intake, 2, LINK).await);
+    recorder.release();
+    let fault = Failure::ours("a fault in the program ended the work on it");
+    assert_eq!(end(behind.end().await), Err(fault.clone()));
+    assert_eq!(recorder.told(1).await, [(owner, Notice::Failed(fault))]);
+    // It was tried as often as any other, and the others got theirs.
+    assert_eq!(service.rooms.tracker.totals().counter(Counter::Retries), 4);
+    assert_eq!(recorder.posted(1).await[0].request.destination.channel, channel(2));
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn another_takes_over_when_the_one_who_makes_a_file_is_cancelled() {
     let mut house = House::with_video(films::ready()).await;
     // Without files to look for, the first to be polled is the one who makes it.
