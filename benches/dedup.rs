@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use allocation_counter::measure;
 use azalea_bot::clock::{Clock, instant};
 use azalea_bot::dedup::{Claim, InFlight, InFlightSettings, Ownership, WaitOutcome, Waiter};
+use azalea_bot::metrics::Tracker;
 use azalea_bot::store::{Shelf, Store, StoreSettings};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use tokio::runtime::Runtime;
@@ -136,7 +137,7 @@ fn store(folder: &Path) -> Store {
         close_within: Duration::from_secs(300),
         ..StoreSettings::default()
     };
-    Store::open(settings, Clock::system())
+    Store::open(settings, Clock::system(), Tracker::new(false))
 }
 
 /// Puts records from one number to another, as large as a delivery's.

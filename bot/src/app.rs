@@ -66,6 +66,7 @@ impl Rooms {
                 ..StoreSettings::default()
             },
             clock.clone(),
+            tracker.clone(),
         );
         let artifacts = Artifacts::open(
             ArtifactSettings {
@@ -85,8 +86,8 @@ impl Rooms {
         .map_err(|error| wrong(&error))?;
         let http = Http::new(HttpSettings { clock: clock.clone(), ..HttpSettings::new(egress_rule(egress)) })
             .map_err(|error| wrong(&error))?;
-        let resolver =
-            Resolver::new(&sources, &http, store.clone(), clock.clone()).map_err(|error| wrong(&error))?;
+        let resolver = Resolver::new(&sources, &http, store.clone(), clock.clone(), tracker.clone())
+            .map_err(|error| wrong(&error))?;
         let optimizer = Optimizer::new(optimize_settings(config), http, artifacts, tracker.clone())?;
         let processed = Processed::new(
             ProcessedSettings {

@@ -11,6 +11,7 @@ mod ytdlp;
 
 use azalea_bot::clock::Clock;
 use azalea_bot::domain::PostId;
+use azalea_bot::metrics::Tracker;
 use azalea_bot::source::{Resolver, SourceSettings};
 use azalea_bot::store::Store;
 use support::reply::Reply;
@@ -23,7 +24,7 @@ fn id() -> PostId {
 /// A resolver that remembers in memory only, and may ask this server.
 fn resolver(settings: &SourceSettings, server: &Server) -> Resolver {
     let http = support::http_to(&[server.base()]);
-    Resolver::new(settings, &http, Store::none(), Clock::system()).unwrap()
+    Resolver::new(settings, &http, Store::none(), Clock::system(), Tracker::new(false)).unwrap()
 }
 
 /// A document with this content type.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use azalea_bot::clock::{Clock, WallTime, instant};
 use azalea_bot::domain::{ArtifactKey, Edits, LimitClass, MediumIndex, PostId, ProfileVersion};
+use azalea_bot::metrics::{Counter, Tracker};
 use azalea_bot::store::{ArtifactSettings, Artifacts, Shelf, Store, StoreSettings, StoreState};
 use bytes::Bytes;
 use tracing::field::{Field, Visit};
@@ -30,9 +31,13 @@ fn later() -> WallTime {
 
 /// A store with batches of ten.
 fn open(folder: &Path, clock: &Clock) -> Store {
+    open_counting(folder, clock, Tracker::new(false))
+}
+
+fn open_counting(folder: &Path, clock: &Clock, tracker: Tracker) -> Store {
     let settings =
         StoreSettings { path: Some(folder.to_owned()), batch_size: 10, ..StoreSettings::default() };
-    Store::open(settings, clock.clone())
+    Store::open(settings, clock.clone(), tracker)
 }
 
 fn put(store: &Store, key: &str) {
@@ -173,7 +178,7 @@ async fn a_closed_store_takes_and_gives_nothing() {
 #[test]
 fn without_a_folder_or_a_runtime_nothing_is_kept() {
     let settings = StoreSettings { path: Some(PathBuf::from("nowhere")), ..StoreSettings::default() };
-    let off = [Store::none(), Store::open(settings, Clock::system())];
+    let off = [Store::none(), Store::open(settings, Clock::system(), Tracker::new(false))];
     for store in off {
         put(&store, "a");
         assert_eq!(store.health().state, StoreState::Off);
@@ -187,7 +192,8 @@ async fn a_read_only_folder_degrades_and_is_said_once() {
     listen();
     // A folder in which nobody, not even root, can create a file.
     let folder = Path::new("/proc/self/fdinfo");
-    let store = open(folder, &Clock::manual(NOW));
+    let tracker = Tracker::new(true);
+    let store = open_counting(folder, &Clock::manual(NOW), tracker.clone());
     let begun = instant();
     for key in 0..130 {
         put(&store, &key.to_string());
@@ -208,6 +214,10 @@ async fn a_read_only_folder_degrades_and_is_said_once() {
     store.close().await;
     assert!(begun.elapsed() <= Duration::from_secs(5));
     assert_eq!(store.health().dropped, 130);
+    let counted =
+        [Counter::StoreDrops, Counter::StoreFailures].map(|counter| tracker.totals().counter(counter));
+    // Nine flushes: eight on their time, and one at the end.
+    assert_eq!(counted, [130, 9]);
 }
 
 #[tokio::test(start_paused = true)]

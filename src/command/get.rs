@@ -9,7 +9,8 @@ use azalea_bot::clock::Clock;
 use azalea_bot::domain::{
     Destination, Edits, Failure, FrontEnd, Link, MediumKind, Options, Request, RequestId, Stage,
 };
-use azalea_bot::frontend::terminal::{Arrival, Event, Layout, Terminal, user};
+use azalea_bot::frontend::names::Names;
+use azalea_bot::frontend::terminal::{Arrival, Event, Layout, Terminal};
 use azalea_bot::pipeline::optimize::{Facts, Times};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -57,17 +58,22 @@ async fn get_link(
 ) -> anyhow::Result<Value> {
     let config = &settings.config;
     let clock = Clock::system();
-    let (terminal, events) =
-        Terminal::new(settings.output.clone(), Layout::Flat, settings.limit, clock.clone());
+    let (terminal, events) = Terminal::new(
+        settings.output.clone(),
+        Layout::Flat,
+        settings.limit,
+        clock.clone(),
+        Names::in_memory(),
+    );
     let terminal = Arc::new(terminal);
     let request = Request {
         id: RequestId::new(FrontEnd::Console, message(1), 0),
-        requester: user("you"),
+        requester: terminal.person("you").await,
         link,
         destination: Destination {
             front_end: FrontEnd::Console,
             guild: None,
-            channel: terminal.channel("here"),
+            channel: terminal.channel("here").await,
             reply_to: None,
         },
         options: Options::default(),
@@ -82,6 +88,7 @@ async fn get_link(
         ended
     };
     let (ended, told) = tokio::join!(work, told);
+    rooms.flush_metrics();
     rooms.store.close().await;
     ended?;
     let Told { arrival, stages } = told;
@@ -155,6 +162,7 @@ async fn get_file(
     std::fs::create_dir_all(&settings.output)
         .map_err(|error| Failure::ours(format!("cannot create {}: {error}", settings.output.display())))?;
     made.write_to(&to).await?;
+    rooms.flush_metrics();
     rooms.store.close().await;
     let kind = match made.facts.extension.as_str() {
         "mp4" | "m4a" => MediumKind::Video,

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use crate::clock::{Clock, WallTime};
 use crate::domain::{Failure, Post, PostId};
 use crate::http::Http;
+use crate::metrics::{Counter, Tracker};
 use crate::source::fxtwitter::FxTwitter;
 use crate::source::quorum::Quorum;
 use crate::source::record::{self, Kept};
@@ -38,6 +39,7 @@ struct Core {
     settings: ResolverSettings,
     store: Store,
     clock: Clock,
+    tracker: Tracker,
     /// moka bounds number and age; whether an entry still counts is told by its own expiry.
     known: moka::sync::Cache<PostId, Arc<Known>>,
     under_way: Mutex<HashMap<PostId, watch::Receiver<Option<Outcome>>>>,
@@ -76,6 +78,7 @@ impl Resolver {
         http: &Http,
         store: Store,
         clock: Clock,
+        tracker: Tracker,
     ) -> Result<Self, SourceSettingsError> {
         let mut sources: Vec<Arc<dyn Source>> = Vec::new();
         for name in &settings.order {
@@ -93,10 +96,16 @@ impl Resolver {
             return Err(SourceSettingsError::NoSource);
         }
         let quorum = Quorum::new(sources, settings.hedge_delay, settings.breaker);
-        Ok(Self::with(quorum, settings.resolver, store, clock))
+        Ok(Self::with(quorum, settings.resolver, store, clock, tracker))
     }
 
-    fn with(quorum: Quorum, settings: ResolverSettings, store: Store, clock: Clock) -> Self {
+    fn with(
+        quorum: Quorum,
+        settings: ResolverSettings,
+        store: Store,
+        clock: Clock,
+        tracker: Tracker,
+    ) -> Self {
         let longest = [settings.post_ttl, settings.partial_ttl, settings.gone_ttl, settings.login_ttl];
         let longest = longest.into_iter().max().unwrap_or_default();
         let known = moka::sync::Cache::builder()
@@ -106,7 +115,7 @@ impl Resolver {
             .time_to_live(longest.saturating_mul(2).clamp(SHORTEST_BOUND, LONGEST_BOUND))
             .build();
         let under_way = Mutex::default();
-        let core = Core { quorum, settings, store, clock, known, under_way };
+        let core = Core { quorum, settings, store, clock, tracker, known, under_way };
         Self { core: Arc::new(core), tasks: Arc::default() }
     }
 
@@ -122,6 +131,7 @@ impl Resolver {
             if known.is_due(now) {
                 drop(self.look_up(post, Errand::Renewal));
             }
+            self.core.count_hit(&known);
             return known.kept.answer();
         }
         let mut look_up = self.look_up(post, Errand::Answer);
@@ -145,6 +155,7 @@ impl Resolver {
         if errand == Errand::Answer
             && let Some(known) = self.core.remembered(post, self.core.clock.now())
         {
+            self.core.count_hit(&known);
             return watch::channel(Some(Ok(known))).1;
         }
         let (sender, receiver) = watch::channel(None);
@@ -187,13 +198,26 @@ impl Core {
         self.known.get(&post).filter(|known| known.counts(now))
     }
 
+    /// Counts an answer from memory or from the store. Who joins a look-up that is under way is counted with it.
+    fn count_hit(&self, known: &Known) {
+        let counter = match known.kept {
+            Kept::Post(_) => Counter::ResolverHits,
+            Kept::Gone(_) | Kept::NeedsLogin => Counter::ResolverNegativeHits,
+        };
+        self.tracker.count(counter, 1);
+    }
+
     async fn find(&self, post: PostId, errand: Errand) -> Outcome {
         if errand == Errand::Answer
             && let Some(known) = self.stored(post).await
         {
             let known = Arc::new(known);
             self.known.insert(post, Arc::clone(&known));
+            self.count_hit(&known);
             return Ok(known);
+        }
+        if errand == Errand::Answer {
+            self.tracker.count(Counter::ResolverMisses, 1);
         }
         let (kept, life) = match self.quorum.ask(post).await {
             Ok(Found { post, whole: true }) => (Kept::Post(Arc::new(post)), self.settings.post_ttl),

@@ -47,8 +47,8 @@ impl fmt::Display for SourceName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceSettings {
     /// Which sources are asked, the best first. A source that is not named is never asked; naming one twice means
-    /// its first place. By default FxTwitter leads: it alone says why a post cannot be had, and it gives every
-    /// variant with its bit rate, where VxTwitter gives the largest only.
+    /// its first place.
+    /// By default as in the configuration: VxTwitter, FxTwitter, syndication, yt-dlp.
     pub order: Vec<SourceName>,
     /// How long one source may be silent before the next is asked beside it. Default 1.5 s.
     pub hedge_delay: Duration,
@@ -70,8 +70,8 @@ impl Default for SourceSettings {
     fn default() -> Self {
         Self {
             order: vec![
-                SourceName::FxTwitter,
                 SourceName::VxTwitter,
+                SourceName::FxTwitter,
                 SourceName::Syndication,
                 SourceName::YtDlp,
             ],

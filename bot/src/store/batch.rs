@@ -10,6 +10,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{sleep_until, timeout};
 
 use crate::clock::{Clock, Instant, instant};
+use crate::metrics::{Counter, Tracker};
 use crate::store::disk::{Disk, DiskError};
 use crate::store::queue::{Change, Place, Queue};
 use crate::store::record::Record;
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     batch_size: usize,
     flush_interval: Duration,
     clock: Clock,
+    tracker: Tracker,
     disk: Disk,
     queue: Mutex<Queue>,
     trouble: Mutex<Trouble>,
@@ -42,12 +44,19 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(disk: Disk, batch_size: usize, flush_interval: Duration, clock: Clock) -> Self {
+    pub(super) fn new(
+        disk: Disk,
+        batch_size: usize,
+        flush_interval: Duration,
+        clock: Clock,
+        tracker: Tracker,
+    ) -> Self {
         let batch_size = batch_size.max(1);
         Self {
             batch_size,
             flush_interval,
             clock,
+            tracker,
             disk,
             queue: Mutex::new(Queue::new(batch_size.saturating_mul(MOST_BATCHES))),
             trouble: Mutex::default(),
@@ -58,12 +67,13 @@ impl Shared {
     }
 
     pub(super) fn push(&self, place: Place, change: Change) {
-        let (before, after) = {
+        let (before, after, dropped) = {
             let mut queue = lock(&self.queue);
-            let before = queue.len();
+            let (before, lost) = (queue.len(), queue.dropped());
             queue.push(place, change);
-            (before, queue.len())
+            (before, queue.len(), queue.dropped().saturating_sub(lost))
         };
+        self.tracker.count(Counter::StoreDrops, dropped);
         if before == 0 && after > 0 {
             *lock(&self.due) = instant().checked_add(self.flush_interval);
         }
@@ -79,7 +89,9 @@ impl Shared {
 
     /// Gives up what waits, and says how much it was.
     pub(super) fn abandon(&self) -> usize {
-        lock(&self.queue).abandon()
+        let lost = lock(&self.queue).abandon();
+        self.tracker.count(Counter::StoreDrops, u64::try_from(lost).unwrap_or(u64::MAX));
+        lost
     }
 
     pub(super) async fn get(self: &Arc<Self>, shelf: Shelf, key: &str) -> Option<Record> {
@@ -180,6 +192,8 @@ impl Shared {
             let written = shared.told(Deed::Write, shared.disk.write(&batch)).is_some();
             if written {
                 lock(&shared.queue).settle(&batch);
+            } else {
+                shared.tracker.count(Counter::StoreFailures, 1);
             }
             written
         });

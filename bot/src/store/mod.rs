@@ -27,6 +27,7 @@ use tokio::time::timeout;
 pub use self::artifact::{Artifact, ArtifactSettings, Artifacts, ContentHash};
 pub use self::record::Record;
 use crate::clock::{Clock, WallTime};
+use crate::metrics::Tracker;
 use crate::store::batch::{Shared, lock, run};
 use crate::store::disk::Disk;
 use crate::store::queue::Change;
@@ -130,7 +131,7 @@ impl Store {
     /// The store in the settings' folder. Returns at once: the file is opened on first use, in the background.
     ///
     /// Outside a tokio runtime, and without a folder, it keeps nothing.
-    pub fn open(settings: StoreSettings, clock: Clock) -> Self {
+    pub fn open(settings: StoreSettings, clock: Clock, tracker: Tracker) -> Self {
         let StoreSettings { path, batch_size, flush_interval, close_within } = settings;
         let Some(folder) = path else { return Self::none() };
         let Ok(runtime) = Handle::try_current() else {
@@ -138,7 +139,7 @@ impl Store {
             return Self::none();
         };
         let disk = Disk::new(folder, clock.clone());
-        let shared = Arc::new(Shared::new(disk, batch_size, flush_interval, clock));
+        let shared = Arc::new(Shared::new(disk, batch_size, flush_interval, clock, tracker));
         let (stop, stopped) = watch::channel(false);
         let writer = runtime.spawn(run(Arc::clone(&shared), stopped));
         let writer = Mutex::new(Some(writer));

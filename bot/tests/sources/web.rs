@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use azalea_bot::domain::{Failure, GoneReason, MediumKind};
+use azalea_bot::metrics::Tracker;
 use azalea_bot::source::{Resolver, SourceName, SourceSettings, SourceSettingsError, WebSourceSettings};
 
 use crate::support::reply::{Length, Reply};
@@ -192,7 +193,8 @@ async fn settings_that_name_nobody_are_refused() {
     let http = crate::support::http_to(&[]);
     let refused = |settings: &SourceSettings| {
         let store = azalea_bot::store::Store::none();
-        Resolver::new(settings, &http, store, azalea_bot::clock::Clock::system()).unwrap_err()
+        Resolver::new(settings, &http, store, azalea_bot::clock::Clock::system(), Tracker::new(false))
+            .unwrap_err()
     };
     let nobody = SourceSettings { order: Vec::new(), ..SourceSettings::default() };
     assert_eq!(refused(&nobody), SourceSettingsError::NoSource);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use azalea_bot::clock::{Clock, WallTime};
 use azalea_bot::domain::{Container, Failure, GoneReason, MediumKind, Post};
+use azalea_bot::metrics::Tracker;
 use azalea_bot::source::{Resolver, SourceName, SourceSettings, YtDlpFacts, YtDlpSettings};
 use azalea_bot::store::Store;
 
@@ -36,7 +37,14 @@ fn settings(program: PathBuf, address: &str) -> SourceSettings {
 
 /// No web source is asked here.
 fn resolver(settings: &SourceSettings) -> Resolver {
-    Resolver::new(settings, &crate::support::http_to(&[]), Store::none(), Clock::system()).unwrap()
+    Resolver::new(
+        settings,
+        &crate::support::http_to(&[]),
+        Store::none(),
+        Clock::system(),
+        Tracker::new(false),
+    )
+    .unwrap()
 }
 
 async fn run(address: &str) -> Result<std::sync::Arc<Post>, Failure> {

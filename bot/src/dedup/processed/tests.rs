@@ -1,4 +1,5 @@
 use crate::domain::{Destination, Options, Request, RequestId};
+use crate::metrics::Tracker;
 use crate::store::StoreSettings;
 
 use super::*;
@@ -36,7 +37,7 @@ fn settings() -> ProcessedSettings {
 
 fn store(folder: &tempfile::TempDir, clock: &Clock) -> Store {
     let path = Some(folder.path().to_owned());
-    Store::open(StoreSettings { path, ..StoreSettings::default() }, clock.clone())
+    Store::open(StoreSettings { path, ..StoreSettings::default() }, clock.clone(), Tracker::new(false))
 }
 
 /// These texts stand in stores.

@@ -32,13 +32,14 @@ fn bench_after(after: u64, answer: Result<Post, SourceFailure>, store: Store) ->
     let clock = Clock::manual(START);
     let sources = vec![Arc::clone(&source) as Arc<dyn Source>];
     let quorum = Quorum::new(sources, MINUTE, BreakerSettings::default());
-    let resolver = Resolver::with(quorum, ResolverSettings::default(), store, clock.clone());
+    let resolver =
+        Resolver::with(quorum, ResolverSettings::default(), store, clock.clone(), Tracker::new(true));
     Bench { resolver, source, clock }
 }
 
 fn store_in(folder: &std::path::Path) -> Store {
     let settings = StoreSettings { path: Some(folder.to_path_buf()), ..StoreSettings::default() };
-    Store::open(settings, Clock::manual(START))
+    Store::open(settings, Clock::manual(START), Tracker::new(false))
 }
 
 impl Bench {
@@ -75,6 +76,35 @@ async fn two_hundred_who_ask_at_once_cause_one_fetch() {
     let answers = join_all((0..200).map(|_| failing.ask())).await;
     assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(|failure| failure.code() == "transient")));
     assert_eq!(failing.source.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_counted_by_where_they_came_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let counts = |bench: &Bench| {
+        let totals = bench.resolver.core.tracker.totals();
+        [Counter::ResolverHits, Counter::ResolverMisses, Counter::ResolverNegativeHits]
+            .map(|counter| totals.counter(counter))
+    };
+    let store = store_in(folder.path());
+    let first = bench_with(Ok(post("hi")), store.clone());
+    join_all((0..5).map(|_| first.ask())).await;
+    first.ask().await.unwrap();
+    assert_eq!(counts(&first), [1, 1, 0], "four joined the first, which asked; the last one was remembered");
+    store.close().await;
+    let second = bench_with(Err(SourceFailure::transient("not asked")), store_in(folder.path()));
+    second.ask().await.unwrap();
+    assert_eq!(counts(&second), [1, 0, 0], "from the store");
+    let gone = bench(Err(DELETED));
+    for _ in 0..3 {
+        gone.ask().await.unwrap_err();
+    }
+    assert_eq!(counts(&gone), [0, 1, 2]);
+    let failing = bench(Err(SourceFailure::transient("503")));
+    for _ in 0..2 {
+        failing.ask().await.unwrap_err();
+    }
+    assert_eq!(counts(&failing), [0, 2, 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +226,7 @@ async fn no_life_means_no_memory() {
     let quorum =
         Quorum::new(vec![Arc::clone(&source) as Arc<dyn Source>], MINUTE, BreakerSettings::default());
     let settings = ResolverSettings { post_ttl: Duration::ZERO, capacity: 0, ..ResolverSettings::default() };
-    let resolver = Resolver::with(quorum, settings, Store::none(), Clock::manual(START));
+    let resolver = Resolver::with(quorum, settings, Store::none(), Clock::manual(START), Tracker::new(false));
     for wanted in [1, 2] {
         assert!(resolver.resolve(id()).await.is_ok());
         assert_eq!(source.asked(), wanted);
