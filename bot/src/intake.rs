@@ -13,7 +13,7 @@ use crate::domain::{
 };
 use crate::guard::rate::{RateAnswer, RateLimiter, Requester};
 use crate::metrics::{Counter, Tracker};
-use crate::queue::MemoryQueue;
+use crate::queue::{MemoryQueue, QueueError};
 
 /// A message that somebody wrote to the bot.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +71,8 @@ pub enum Outcome {
     },
     /// So many requests wait that no more are taken.
     Full(Request),
+    /// The service is being stopped.
+    Closed(Request),
 }
 
 /// A place behind somebody else's request.
@@ -175,9 +177,12 @@ impl Intake {
                 held.keep();
                 Outcome::Accepted(request)
             }
-            Err(full) => {
-                tracing::warn!(%full, "a request is turned away");
-                Outcome::Full(request)
+            Err(error) => {
+                tracing::warn!(%error, "a request is turned away");
+                match error {
+                    QueueError::Full { .. } => Outcome::Full(request),
+                    QueueError::Closed => Outcome::Closed(request),
+                }
             }
         }
     }

@@ -30,13 +30,21 @@ struct Jobs {
     /// By the moment they become ready, and a number that keeps those of one moment apart.
     delayed: BTreeMap<(Instant, u64), Job>,
     next: u64,
+    closed: bool,
 }
 
-/// There is no room for another job.
+/// Why a queue did not take a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{capacity} requests are waiting already")]
-pub struct Full {
-    capacity: usize,
+pub enum QueueError {
+    /// It holds as many jobs as it may.
+    #[error("{capacity} requests are waiting already")]
+    Full {
+        /// How many.
+        capacity: usize,
+    },
+    /// It is closed.
+    #[error("the queue is closed")]
+    Closed,
 }
 
 impl MemoryQueue {
@@ -48,11 +56,14 @@ impl MemoryQueue {
     /// Adds a request.
     ///
     /// # Errors
-    /// [`Full`] when there is no room.
-    pub fn enqueue(&self, request: Request) -> Result<(), Full> {
+    /// When there is no room, or it is closed.
+    pub fn enqueue(&self, request: Request) -> Result<(), QueueError> {
         let mut jobs = self.lock();
+        if jobs.closed {
+            return Err(QueueError::Closed);
+        }
         if jobs.ready.len().saturating_add(jobs.delayed.len()) >= self.shared.capacity {
-            return Err(Full { capacity: self.shared.capacity });
+            return Err(QueueError::Full { capacity: self.shared.capacity });
         }
         jobs.ready.push_back(Job { request, attempt: 0 });
         drop(jobs);
@@ -101,9 +112,10 @@ impl MemoryQueue {
         self.shared.changed.notify_one();
     }
 
-    /// Takes all jobs out that wait, whatever they wait for.
+    /// Closes it, and takes all jobs out that wait, whatever they wait for.
     pub fn drain(&self) -> Vec<Job> {
-        let Jobs { ready, delayed, .. } = std::mem::take(&mut *self.lock());
+        let empty = Jobs { closed: true, ..Jobs::default() };
+        let Jobs { ready, delayed, .. } = std::mem::replace(&mut *self.lock(), empty);
         ready.into_iter().chain(delayed.into_values()).collect()
     }
 
@@ -161,7 +173,7 @@ mod tests {
         let queue = MemoryQueue::new(2);
         queue.enqueue(request(1)).unwrap();
         queue.enqueue(request(2)).unwrap();
-        assert_eq!(queue.enqueue(request(3)), Err(Full { capacity: 2 }));
+        assert_eq!(queue.enqueue(request(3)), Err(QueueError::Full { capacity: 2 }));
         let first = queue.lease().await;
         assert_eq!((first.request.id, first.attempt), (request(1).id, 1));
         queue.retry(first, Duration::from_secs(60));

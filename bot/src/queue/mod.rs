@@ -7,7 +7,7 @@ mod memory;
 
 use crate::domain::Request;
 
-pub use self::memory::{Full, MemoryQueue};
+pub use self::memory::{MemoryQueue, QueueError};
 
 /// A request on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]

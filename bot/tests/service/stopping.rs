@@ -7,8 +7,9 @@ use std::time::Duration;
 use azalea_bot::app::App;
 use azalea_bot::clock::instant;
 use azalea_bot::domain::{Failure, LimitClass, Stage};
+use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::terminal::{Event, Layout, Terminal};
-use azalea_bot::intake::Waiting;
+use azalea_bot::intake::{Outcome, Waiting};
 use azalea_bot::metrics::Counter;
 use azalea_bot::pipeline::delivery::Notice;
 use azalea_bot::pipeline::optimize::{Content, Facts, Made, Times};
@@ -126,6 +127,19 @@ async fn stopping_with_nothing_to_do() {
     assert!(begun.elapsed() < SOON);
 }
 
+#[tokio::test]
+async fn what_is_asked_after_the_end_is_refused_and_not_lost() {
+    let house = House::with_video(films::ready()).await;
+    let recorder = house.recorder();
+    let app = house.start(&recorder);
+    let intake = app.intake.clone();
+    app.stop().await;
+    for _ in 0..2 {
+        let outcome = house.ask(&intake, 1, LINK).await;
+        assert!(matches!(outcome, Outcome::Closed(_)), "{outcome:?}");
+    }
+}
+
 /// Once, a delivery that was broken off left `*.part` behind: the name was changed by whoever waited for the write.
 #[test]
 fn a_file_that_is_broken_off_is_whole_or_not_there() {
@@ -170,7 +184,8 @@ async fn a_terminal_that_is_stopped_leaves_nothing_behind() {
     house.post(&json!([house.photo("/p.jpg"), house.video("/v.mp4")]));
     let output = house.folder.path().join("output");
     let limit = LimitClass::new(NonZeroU64::new(LIMIT).unwrap());
-    let (terminal, mut events) = Terminal::new(output.clone(), Layout::ByChannel, limit, house.clock.clone());
+    let (terminal, mut events) =
+        Terminal::new(output.clone(), Layout::ByChannel, limit, house.clock.clone(), Names::in_memory());
     let app = App::start(&house.config, house.clock.clone(), Arc::new(terminal)).unwrap();
     accepted(house.ask(&app.intake, 1, LINK).await);
     house.cdn.requests(2).await;
