@@ -8,6 +8,7 @@ use azalea_bot::app::App;
 use azalea_bot::clock::Clock;
 use azalea_bot::domain::Failure;
 use azalea_bot::frontend::console::Console;
+use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::terminal::{Layout, Terminal};
 use tokio::io::BufReader;
 use tokio_util::sync::CancellationToken;
@@ -28,11 +29,12 @@ pub(crate) fn run(
     let cancel = CancellationToken::new();
     let done = runtime.block_on(async {
         let clock = Clock::system();
+        let names = Names::kept_in(settings.config.store.path.join("console-names")).await;
         let (terminal, events) =
-            Terminal::new(settings.output.clone(), Layout::ByChannel, settings.limit, clock.clone());
+            Terminal::new(settings.output.clone(), Layout::ByChannel, settings.limit, clock.clone(), names);
         let terminal = Arc::new(terminal);
-        let app = App::start(&settings.config, clock, Arc::clone(&terminal) as _)?;
-        let (console, mut lines) = Console::new(app.intake.clone(), terminal);
+        let app = App::start(&settings.config, clock.clone(), Arc::clone(&terminal) as _)?;
+        let (console, mut lines) = Console::new(app.intake.clone(), terminal, clock);
         if std::io::stdin().is_terminal() {
             screen.note(
                 "Type messages like  #general @ann: https://x.com/NAME/status/NUMBER  and end with Ctrl-D.",

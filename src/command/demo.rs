@@ -19,7 +19,8 @@ use azalea_bot::domain::{ChannelId, Edits, Failure, FrontEnd, LimitClass, Option
 use azalea_bot::frontend::demo::clip;
 use azalea_bot::frontend::demo::server::{DemoServer, ServerSettings};
 use azalea_bot::frontend::demo::table::{self, Row, State, Table, Totals};
-use azalea_bot::frontend::terminal::{Event, Layout, Terminal, user};
+use azalea_bot::frontend::names::Names;
+use azalea_bot::frontend::terminal::{Event, Layout, Terminal};
 use azalea_bot::frontend::words;
 use azalea_bot::intake::{Incoming, Outcome};
 use azalea_bot::metrics::Counter;
@@ -109,7 +110,8 @@ async fn show(settings: &DemoSettings, folder: &Path, screen: &Screen) -> anyhow
     print(screen, "")?;
     let output = settings.output.clone().unwrap_or_else(|| folder.join("delivered"));
     let clock = Clock::system();
-    let (terminal, events) = Terminal::new(output, Layout::ByChannel, class, clock.clone());
+    let (terminal, events) =
+        Terminal::new(output, Layout::ByChannel, class, clock.clone(), Names::in_memory());
     let terminal = Arc::new(terminal);
     let app = App::start(&config, clock, Arc::clone(&terminal) as _)?;
     let scene = Scene::new(&app, &terminal, &server);
@@ -207,8 +209,8 @@ impl<'a> Scene<'a> {
             let incoming = Incoming {
                 front_end: FrontEnd::Console,
                 guild: None,
-                channel: self.terminal.channel(channel),
-                author: user(name),
+                channel: self.terminal.channel(channel).await,
+                author: self.terminal.person(name).await,
                 message: message(number),
                 text: LINK,
                 options: Options::default(),
@@ -223,7 +225,7 @@ impl<'a> Scene<'a> {
                         waiting.spawn(async move { (place, other.end().await) });
                     }
                     Outcome::AlreadyThere { delivered, .. } => self.answered(place, Some(Ok(delivered))),
-                    Outcome::Limited { .. } | Outcome::Full(_) => {
+                    Outcome::Limited { .. } | Outcome::Full(_) | Outcome::Closed(_) => {
                         self.see(place, State::Failed, "turned away");
                     }
                 }

@@ -75,6 +75,9 @@ fn the_next_session_knows_what_was_answered() {
     assert!(answer(&first, "general", "ann").starts_with("answer 1, 1 file"), "{first}");
     let second = session(&x, &place, &[line]).succeeds().text();
     assert_eq!(second, "#general azalea → @ann: already here: answer 1 in #general\n");
+    let third = session(&x, &place, &["#cats @bob: https://x.com/ann/status/20"]).succeeds().text();
+    assert!(answer(&third, "cats", "bob").starts_with("answer 2, 1 file"), "counted on: {third}");
+    assert_eq!(place.read("store/console-names"), b"ann\ngeneral\nbob\ncats\n");
     assert_eq!((x.hits("/i/status/20"), x.hits("/v.mp4")), (1, 1));
 }
 

@@ -6,14 +6,14 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use dashmap::DashMap;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::clock::Clock;
 use crate::dedup::Delivered;
-use crate::domain::{Failure, FrontEnd, MessageId, Options, Request, UserId};
-use crate::frontend::terminal::{Arrival, Event, Terminal, user};
+use crate::domain::{Failure, FrontEnd, MessageId, Options, Request};
+use crate::frontend::terminal::{Arrival, Event, Terminal};
 use crate::frontend::words;
 use crate::intake::{Incoming, Intake, Outcome};
 use crate::pipeline::delivery::Notice;
@@ -50,6 +50,8 @@ pub fn parse(line: &str) -> Result<Typed<'_>, NotAMessage> {
 
 /// Lines longer than this are no messages: Discord takes 2000 characters, with Nitro 4000.
 const LONGEST_LINE: usize = 16 * 1024;
+/// So many messages have numbers of one millisecond; more than anybody, or any script, writes in one.
+const MESSAGES_PER_MILLI: u64 = 1 << 12;
 /// Lines of output that wait to be written.
 const LINES: usize = 256;
 
@@ -58,16 +60,15 @@ const LINES: usize = 256;
 pub struct Console {
     intake: Intake,
     terminal: Arc<Terminal>,
-    /// The names of those who ask, for the answers.
-    people: DashMap<UserId, String>,
+    clock: Clock,
     lines: mpsc::Sender<String>,
 }
 
 impl Console {
     /// A session that hands messages to `intake`, whose results come back through `terminal`; and the lines it says.
-    pub fn new(intake: Intake, terminal: Arc<Terminal>) -> (Arc<Self>, mpsc::Receiver<String>) {
+    pub fn new(intake: Intake, terminal: Arc<Terminal>, clock: Clock) -> (Arc<Self>, mpsc::Receiver<String>) {
         let (lines, receiver) = mpsc::channel(LINES);
-        (Arc::new(Self { intake, terminal, people: DashMap::new(), lines }), receiver)
+        (Arc::new(Self { intake, terminal, clock, lines }), receiver)
     }
 
     /// Reads messages until `input` ends, then waits until every request has its answer.
@@ -81,7 +82,8 @@ impl Console {
     ) -> std::io::Result<()> {
         let mut waiting: JoinSet<()> = JoinSet::new();
         let mut open: usize = 0;
-        let mut next: u64 = 1;
+        // Messages of different runs are different messages: a run begins where the time of day is.
+        let mut next = self.clock.now().as_millis().saturating_mul(MESSAGES_PER_MILLI);
         let mut reading = true;
         let mut line = Vec::new();
         while reading || open > 0 || !waiting.is_empty() {
@@ -116,12 +118,11 @@ impl Console {
                 return 0;
             }
         };
-        let author = user(typed.user);
-        self.people.insert(author, typed.user.to_owned());
+        let author = self.terminal.person(typed.user).await;
         let incoming = Incoming {
             front_end: FrontEnd::Console,
             guild: None,
-            channel: self.terminal.channel(typed.channel),
+            channel: self.terminal.channel(typed.channel).await,
             author,
             message,
             text: typed.text,
@@ -170,6 +171,9 @@ impl Console {
             Outcome::Full(request) => {
                 self.answer(&request, "too much is waiting already; try again in some minutes").await;
             }
+            Outcome::Closed(request) => {
+                self.answer(&request, "this bot is being stopped; ask again later").await;
+            }
         }
         0
     }
@@ -205,7 +209,7 @@ impl Console {
 
     async fn answer(&self, request: &Request, text: &str) {
         let channel = self.terminal.channel_name(request.destination.channel);
-        let name = self.people.get(&request.requester).map_or_else(String::new, |name| name.clone());
+        let name = self.terminal.person_name(request.requester);
         self.say(format!("#{channel} azalea → @{name}: {text}")).await;
     }
 

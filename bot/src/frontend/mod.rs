@@ -5,6 +5,7 @@
 
 pub mod console;
 pub mod demo;
+pub mod names;
 pub mod terminal;
 mod words;
 

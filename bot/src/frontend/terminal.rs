@@ -1,13 +1,12 @@
 //! Delivers into a folder, and says what happens as events: for commands and for the console.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dashmap::DashMap;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
+use tokio::sync::{OnceCell, mpsc};
 
 use crate::clock::Clock;
 use crate::dedup::Delivered;
@@ -15,6 +14,7 @@ use crate::domain::{
     Author, ChannelId, Destination, Failure, FrontEnd, LimitClass, MediumKind, MessageId, PostId, Request,
     RequestId, Stage, UserId,
 };
+use crate::frontend::names::{Names, number_of};
 use crate::guard::audience::Place;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::optimize::{Facts, Times};
@@ -82,8 +82,9 @@ pub struct Terminal {
     layout: Layout,
     limit: LimitClass,
     events: mpsc::Sender<Event>,
-    names: DashMap<ChannelId, String>,
-    answers: AtomicU64,
+    names: Names,
+    /// The number of the last answer; read from the folder before the first one.
+    answers: OnceCell<AtomicU64>,
     clock: Clock,
 }
 
@@ -97,23 +98,41 @@ impl Terminal {
         layout: Layout,
         limit: LimitClass,
         clock: Clock,
+        names: Names,
     ) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS);
-        let terminal =
-            Self { folder, layout, limit, events, names: DashMap::new(), answers: AtomicU64::new(0), clock };
+        let terminal = Self { folder, layout, limit, events, names, answers: OnceCell::new(), clock };
         (terminal, receiver)
     }
 
     /// The channel of this name, which it keeps.
-    pub fn channel(&self, name: &str) -> ChannelId {
-        let id = ChannelId::new(number_of(name));
-        self.names.entry(id).or_insert_with(|| name.to_owned());
-        id
+    pub async fn channel(&self, name: &str) -> ChannelId {
+        ChannelId::new(self.names.keep(name).await)
+    }
+
+    /// The person of this name, which it keeps.
+    pub async fn person(&self, name: &str) -> UserId {
+        UserId::new(self.names.keep(name).await)
     }
 
     /// The name of a channel; its number when it never had one.
     pub fn channel_name(&self, id: ChannelId) -> String {
-        self.names.get(&id).map_or_else(|| id.to_string(), |name| name.clone())
+        NonZeroU64::new(id.get()).and_then(|id| self.names.get(id)).unwrap_or_else(|| id.to_string())
+    }
+
+    /// The name of a person; the number when there never was one.
+    pub fn person_name(&self, id: UserId) -> String {
+        NonZeroU64::new(id.get()).and_then(|id| self.names.get(id)).unwrap_or_else(|| id.to_string())
+    }
+
+    /// The number of the next answer: the files of earlier ones, also of earlier runs, keep theirs.
+    async fn next_answer(&self) -> u64 {
+        let answers = self.answers.get_or_init(|| async {
+            let folder = (self.layout == Layout::ByChannel).then(|| self.folder.clone());
+            let last = tokio::task::spawn_blocking(move || folder.map_or(0, |folder| last_answer(&folder)));
+            AtomicU64::new(last.await.unwrap_or(0))
+        });
+        answers.await.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
     fn folder_of(&self, channel: ChannelId) -> PathBuf {
@@ -124,7 +143,7 @@ impl Terminal {
     }
 
     async fn save(&self, request: &Request, parcel: Parcel) -> Result<Delivered, Failure> {
-        let number = self.answers.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let number = self.next_answer().await;
         let folder = self.folder_of(request.destination.channel);
         tokio::fs::create_dir_all(&folder)
             .await
@@ -198,13 +217,14 @@ pub fn user(name: &str) -> UserId {
     UserId::new(number_of(name))
 }
 
-/// A number for a name: the same on every machine and in every run, since deliveries are remembered by it.
-fn number_of(name: &str) -> NonZeroU64 {
-    // FNV-1a, 64 bits: offset basis and prime of its reference.
-    let hash = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN)
+/// The largest number that a file in one of the folder's channels begins with; 0 when there is none.
+fn last_answer(folder: &Path) -> u64 {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries(folder)
+        .flat_map(|channel| entries(&channel.path()))
+        .filter_map(|file| file.file_name().to_str()?.split_once('-')?.0.parse().ok())
+        .max()
+        .unwrap_or(0)
 }
 
 /// A name as part of a path: letters, digits, `-` and `_`; another name where nothing is left.
@@ -228,8 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_the_same_number_in_every_run() {
-        assert_eq!(number_of("general").get(), 0x9e27_5796_a0d9_a90b);
-        assert_ne!(number_of("general"), number_of("cats"));
+    fn answers_are_counted_on_from_earlier_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(last_answer(folder.path()), 0);
+        assert_eq!(last_answer(&folder.path().join("not there")), 0);
+        for file in ["general/7-ann-20-1.mp4", "cats/12-bob-21-1.jpg", "cats/notes.txt", "cats/x-99.mp4"] {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, b"").unwrap();
+        }
+        assert_eq!(last_answer(folder.path()), 12);
     }
 }
