@@ -18,12 +18,14 @@
 use std::num::NonZeroU8;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::id::PostId;
 
 /// A link to a post, as far as it matters.
 ///
 /// Parses from a text that is one link and nothing else; use [`find_links`] for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Link {
     /// The post that it names.
     pub post: PostId,
@@ -54,7 +56,8 @@ impl FromStr for Link {
 pub struct ParseLinkError;
 
 /// One medium of a post, by its place among all of the post's media, from one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MediaChoice {
     /// The link said `/photo/N`.
     Photo(NonZeroU8),

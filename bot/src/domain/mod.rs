@@ -10,6 +10,7 @@ mod failure;
 mod id;
 mod keys;
 mod link;
+mod nonce;
 mod post;
 mod request;
 
@@ -17,5 +18,6 @@ pub use failure::{Disposition, Failure, GoneReason, Stage};
 pub use id::{ChannelId, FrontEnd, GuildId, MessageId, ParseIdError, PostId, RequestId, Site, UserId};
 pub use keys::{ArtifactKey, DeliveryKey, LimitClass, MediumIndex, ProfileVersion};
 pub use link::{FoundLinks, Link, MAX_LINKS_PER_MESSAGE, MediaChoice, ParseLinkError, find_links};
+pub use nonce::nonce;
 pub use post::{Author, Codec, Container, Medium, MediumKind, PixelSize, Post, Variant};
 pub use request::{Destination, Edits, EmptyTrim, Form, Options, Request, Trim};

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::id::{ChannelId, FrontEnd, GuildId, MessageId, PostId, RequestId, UserId};
 use crate::domain::link::{Link, MediaChoice};
 
 /// One person's wish: this post, there, so.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
     /// Which request it is; the same again when the same message arrives twice.
     pub id: RequestId,
@@ -38,7 +40,7 @@ impl Request {
 }
 
 /// Where a result goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Destination {
     /// Which front end posts it.
     pub front_end: FrontEnd,
@@ -51,7 +53,8 @@ pub struct Destination {
 }
 
 /// How a result is wanted. The default is what a bare link means: every medium, whole, as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// The one medium that is wanted; `None` means what the link says.
     pub choice: Option<MediaChoice>,
@@ -64,7 +67,8 @@ pub struct Options {
 /// The options that change the bytes of the file.
 ///
 /// Both keys take this struct whole: an option that changes bytes belongs here, and then no key can forget it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Edits {
     /// What kind of file is wanted.
     pub form: Form,
@@ -73,12 +77,14 @@ pub struct Edits {
 }
 
 /// What kind of file is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// The medium as what it is: a video stays a video, a photo a photo.
     #[default]
     AsIs,
     /// The sound alone.
+    #[serde(rename = "audio")]
     AudioOnly,
     /// A GIF picture.
     Gif,
@@ -96,7 +102,8 @@ impl Form {
 }
 
 /// A part of a medium in time, in whole milliseconds. The default is all of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "StoredTrim", try_from = "StoredTrim")]
 pub struct Trim {
     start: Duration,
     end: Option<Duration>,
@@ -130,6 +137,30 @@ impl Trim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the end is not after the start")]
 pub struct EmptyTrim;
+
+/// A part as it is stored, in milliseconds. Only [`Trim::new`] makes a part of it again.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct StoredTrim {
+    start: u64,
+    end: Option<u64>,
+}
+
+impl From<Trim> for StoredTrim {
+    fn from(trim: Trim) -> Self {
+        // Half a thousand million years; what is beyond that is stored as the last moment there is.
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self { start: millis(trim.start), end: trim.end.map(millis) }
+    }
+}
+
+impl TryFrom<StoredTrim> for Trim {
+    type Error = EmptyTrim;
+
+    fn try_from(stored: StoredTrim) -> Result<Self, EmptyTrim> {
+        Self::new(Some(Duration::from_millis(stored.start)), stored.end.map(Duration::from_millis))
+    }
+}
 
 /// `time` without what is finer than a millisecond.
 fn whole_millis(time: Duration) -> Duration {
@@ -181,6 +212,31 @@ mod tests {
         );
         assert!(Trim::new(ms(5), ms(6)).is_ok());
         assert!(Trim::new(Some(Duration::MAX), None).is_ok());
+    }
+
+    #[test]
+    fn what_is_wanted_survives_being_stored() {
+        let mut wish = request("https://x.com/a/status/20/photo/2", Options::default());
+        assert_eq!(
+            serde_json::to_string(&wish).unwrap(),
+            "{\"id\":\"discord-9-0\",\"requester\":\"7\",\
+             \"link\":{\"post\":\"x:20\",\"choice\":{\"photo\":2},\"spoiler\":false},\
+             \"destination\":{\"front_end\":\"discord\",\"guild\":null,\"channel\":\"5\",\"reply_to\":null},\
+             \"options\":{\"choice\":null,\"edits\":{\"form\":\"as-is\",\"trim\":{\"start\":0,\"end\":null}},\
+             \"spoiler\":false}}"
+        );
+        wish.options.edits = Edits {
+            form: Form::AudioOnly,
+            trim: Trim::new(Some(Duration::from_secs(1)), Some(Duration::from_secs(2))).unwrap(),
+        };
+        let text = serde_json::to_string(&wish).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), wish);
+    }
+
+    #[test]
+    fn an_empty_part_is_not_read_back() {
+        assert!(serde_json::from_str::<Trim>(r#"{"start":5,"end":5}"#).is_err());
+        assert_eq!(serde_json::from_str::<Trim>("{}").unwrap(), Trim::default());
     }
 
     #[test]
