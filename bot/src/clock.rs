@@ -41,34 +41,55 @@ impl WallTime {
 
 /// Tells the time of day. Clones tell the same.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Option<Arc<AtomicU64>>);
+pub struct Clock(Hand);
+
+#[derive(Clone, Debug, Default)]
+enum Hand {
+    #[default]
+    System,
+    /// Stands where it is put.
+    Manual(Arc<AtomicU64>),
+    /// Where it was put, and since when it runs.
+    Running(Arc<AtomicU64>, Instant),
+}
 
 impl Clock {
     /// The machine's clock.
     pub const fn system() -> Self {
-        Self(None)
+        Self(Hand::System)
     }
 
     /// A clock that stands at `now` until it is [set](Clock::set).
     pub fn manual(now: WallTime) -> Self {
-        Self(Some(Arc::new(AtomicU64::new(now.0))))
+        Self(Hand::Manual(Arc::new(AtomicU64::new(now.0))))
+    }
+
+    /// A clock that shows `now` and runs with [`instant`], so that a test can pause both.
+    pub fn running(now: WallTime) -> Self {
+        Self(Hand::Running(Arc::new(AtomicU64::new(now.0)), instant()))
     }
 
     /// The time of day. It can be before what was told earlier.
     pub fn now(&self) -> WallTime {
         match &self.0 {
-            Some(hand) => WallTime(hand.load(Ordering::Acquire)),
-            None => {
+            Hand::Manual(hand) => WallTime(hand.load(Ordering::Acquire)),
+            Hand::Running(start, begun) => WallTime(start.load(Ordering::Acquire)).plus(begun.elapsed()),
+            Hand::System => {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 WallTime::default().plus(since)
             }
         }
     }
 
-    /// Moves a manual clock, forward or back. The machine's clock is not moved.
+    /// Moves a clock of a test, forward or back. The machine's clock is not moved.
     pub fn set(&self, now: WallTime) {
-        if let Some(hand) = &self.0 {
-            hand.store(now.0, Ordering::Release);
+        match &self.0 {
+            Hand::System => {}
+            Hand::Manual(hand) => hand.store(now.0, Ordering::Release),
+            Hand::Running(start, begun) => {
+                let ran = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                start.store(now.0.saturating_sub(ran), Ordering::Release);
+            }
         }
     }
 }
@@ -88,6 +109,16 @@ mod tests {
         let same = clock.clone();
         clock.set(WallTime::from_millis(2_000));
         assert_eq!(same.now().as_millis(), 2_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_running_clock_runs_from_where_it_is_put() {
+        let clock = Clock::running(WallTime::from_millis(5_000));
+        tokio::time::advance(Duration::from_millis(300)).await;
+        assert_eq!(clock.now().as_millis(), 5_300);
+        clock.set(WallTime::from_millis(2_000));
+        tokio::time::advance(Duration::from_millis(50)).await;
+        assert_eq!(clock.now().as_millis(), 2_050);
     }
 
     #[test]
