@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use azalea_bot::domain::{GuildId, UserId};
+use azalea_bot::queue::StateKind;
 use azalea_engine::Preset;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
@@ -38,6 +40,9 @@ pub(crate) enum Command {
     Console(ConsoleArgs),
     /// See the bot at work: one post, ten people who want it, no account and no network
     Demo(DemoArgs),
+    /// Look after the requests that wait, are worked on, or have failed
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Check what this build can do and what it lacks
     Doctor(DoctorArgs),
     /// Check the bot's configuration, or print an example of it
@@ -146,6 +151,92 @@ pub(crate) struct ProbeArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// List jobs, the oldest first
+    List(QueueListArgs),
+    /// Tell everything that is known about a job, each attempt among it
+    Show(QueueShowArgs),
+    /// Have dead jobs run again
+    Retry(QueueChangeArgs),
+    /// Forget jobs that no worker holds; their requesters are told, if the service runs
+    Drop(QueueChangeArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QueueListArgs {
+    #[command(flatten)]
+    pub(crate) filter: QueueFilterArgs,
+
+    /// List at most this many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) most: u32,
+
+    #[command(flatten)]
+    pub(crate) way: QueueWayArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QueueShowArgs {
+    /// The job's number
+    #[arg(value_name = "ID")]
+    pub(crate) id: u64,
+
+    #[command(flatten)]
+    pub(crate) way: QueueWayArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QueueChangeArgs {
+    /// The jobs' numbers; without any, those that the options mean
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<u64>,
+
+    #[command(flatten)]
+    pub(crate) filter: QueueFilterArgs,
+
+    /// Take at most this many, the oldest first [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) most: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) way: QueueWayArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QueueFilterArgs {
+    /// Only those in this state
+    #[arg(long, value_parser = PossibleValuesParser::new(StateKind::ALL.map(StateKind::name)))]
+    pub(crate) state: Option<String>,
+
+    /// Only those of this server
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) guild: Option<GuildId>,
+
+    /// Only those that this person asked for
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) user: Option<UserId>,
+
+    /// Only those queued at least this long ago, like 90s, 2h or 7d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) older_than: Option<String>,
+
+    /// Only those whose last attempt came to this, like transient, or that are dead for it, like attempts
+    #[arg(long, value_name = "CODE")]
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QueueWayArgs {
+    /// The configuration [default: $AZALEA_CONFIG, ./azalea.toml, or the one in your configuration folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Answer as JSON, one object per job and line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
     /// Answer as JSON
@@ -190,6 +281,17 @@ impl Format {
     }
 }
 
+impl QueueCommand {
+    /// How the queue is reached, and how the answer is given.
+    pub(crate) fn way(&self) -> &QueueWayArgs {
+        match self {
+            Self::List(args) => &args.way,
+            Self::Show(args) => &args.way,
+            Self::Retry(args) | Self::Drop(args) => &args.way,
+        }
+    }
+}
+
 impl Cli {
     /// How the command was asked to answer.
     pub(crate) fn format(&self) -> Format {
@@ -198,6 +300,7 @@ impl Cli {
             Command::Probe(args) => Format::json_if(args.json),
             Command::Doctor(args) => Format::json_if(args.json),
             Command::Get(args) => Format::json_if(args.json),
+            Command::Queue(command) => Format::json_if(command.way().json),
             Command::Console(_) | Command::Demo(_) | Command::Config(_) | Command::Completions(_) => {
                 Format::Text
             }

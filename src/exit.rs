@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use azalea_bot::config::ConfigError;
 use azalea_bot::domain::Failure;
+use azalea_bot::frontend::operator::OperatorError;
+use azalea_bot::queue::JobId;
 use azalea_engine::ErrorKind;
 use serde_json::{Value, json};
 
@@ -59,6 +61,14 @@ impl Exit {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UsageError(pub(crate) String);
 
+/// A job that is not there.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoSuchJob(pub(crate) JobId);
+
+/// A queue of which nothing outlives its process.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NothingKept;
+
 /// A result that could not be put where it was wanted.
 #[derive(Debug)]
 pub(crate) struct OutputError(pub(crate) String);
@@ -92,7 +102,21 @@ impl std::fmt::Display for ReaderGone {
     }
 }
 
+impl std::fmt::Display for NoSuchJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no job {}", self.0)
+    }
+}
+
+impl std::fmt::Display for NothingKept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nothing is kept: queue.backend is memory, and no service runs")
+    }
+}
+
 impl std::error::Error for UsageError {}
+impl std::error::Error for NoSuchJob {}
+impl std::error::Error for NothingKept {}
 impl std::error::Error for OutputError {}
 impl std::error::Error for ReaderGone {}
 
@@ -153,6 +177,12 @@ impl Verdict {
         if error.downcast_ref::<OutputError>().is_some() || error.downcast_ref::<ReaderGone>().is_some() {
             return Self { exit: Exit::Fault, kind: "output" };
         }
+        if error.downcast_ref::<NoSuchJob>().is_some() {
+            return Self { exit: Exit::Input, kind: "absent" };
+        }
+        if error.downcast_ref::<OperatorError>().is_some() || error.downcast_ref::<NothingKept>().is_some() {
+            return Self { exit: Exit::Fault, kind: "queue" };
+        }
         if let Some(failure) = error.downcast_ref::<Failure>() {
             return Self { exit: exit_of(failure), kind: failure.code() };
         }
@@ -183,7 +213,7 @@ const fn exit_of(failure: &Failure) -> Exit {
         | Failure::Forbidden { .. } => Exit::Input,
         Failure::CannotFit { .. } => Exit::CannotFit,
         Failure::TimedOut { .. } | Failure::Cancelled => Exit::Stopped,
-        Failure::Transient { .. } => Exit::Network,
+        Failure::Transient { .. } | Failure::Missing { .. } => Exit::Network,
         // A class that is new to the program is the program's fault.
         _ => Exit::Fault,
     }
@@ -213,6 +243,8 @@ mod tests {
             (Error::Internal { what: what() }.into(), 1, "internal"),
             (Error::Busy { depth: 1 }.into(), 1, "busy"),
             (OutputError(what()).into(), 1, "output"),
+            (NoSuchJob(JobId(1)).into(), 3, "absent"),
+            (OperatorError::Silent.into(), 1, "queue"),
             (io().into(), 1, "internal"),
         ] {
             assert_eq!(Exit::of(&error).code(), code, "{error:?}");

@@ -59,6 +59,7 @@ fn run(settings: Settings, screen: &Screen) -> anyhow::Result<Exit> {
             let interrupt = Interrupt::watch()?;
             command::demo::run(&demo, screen, &interrupt)
         }
+        Task::Queue(queue) => command::queue::run(&queue, screen),
         Task::Doctor(format, environment) => command::doctor::run(format, &environment, screen),
         Task::Config(task) => command::config::run(&task, screen),
         Task::Completions(shell) => command::completions::run(shell, screen),

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use azalea_bot::config::{Config, Environment};
 use azalea_bot::domain::{LimitClass, Link};
+use azalea_bot::queue::{Filter, JobId, StateKind};
 use azalea_engine::{ByteSize, Fit, Preset, Wanted};
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::cli::{Cli, Command, ConfigCommand, FitArgs, Format, GetArgs};
+use crate::cli::{
+    Cli, Command, ConfigCommand, FitArgs, Format, GetArgs, QueueChangeArgs, QueueCommand, QueueFilterArgs,
+};
 use crate::exit::UsageError;
 use crate::time;
 
@@ -31,6 +34,7 @@ pub(crate) enum Task {
     Get(GetSettings),
     Console(ConsoleSettings),
     Demo(DemoSettings),
+    Queue(QueueSettings),
     Doctor(Format, Environment),
     Config(ConfigTask),
     Completions(Shell),
@@ -88,6 +92,40 @@ pub(crate) struct ConsoleSettings {
     pub(crate) config: Config,
 }
 
+/// What to do with the queue.
+#[derive(Debug)]
+pub(crate) struct QueueSettings {
+    pub(crate) deed: QueueDeed,
+    pub(crate) config: Config,
+    pub(crate) format: Format,
+}
+
+/// What is done with jobs.
+#[derive(Debug)]
+pub(crate) enum QueueDeed {
+    List(Filter),
+    Show(JobId),
+    Change(Change, Which),
+}
+
+/// What jobs go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Dead ones run again.
+    Retry,
+    /// They are forgotten.
+    Drop,
+}
+
+/// Which jobs are meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// These.
+    Named(Vec<JobId>),
+    /// All of these, or so many as `most` says, if it is not 0.
+    Matching(Filter),
+}
+
 /// What the demo shows.
 #[derive(Debug)]
 pub(crate) struct DemoSettings {
@@ -136,6 +174,7 @@ impl Settings {
                 Task::Console(ConsoleSettings { output: args.output, limit, config })
             }
             Command::Demo(args) => Task::Demo(DemoSettings { output: args.output, seconds: args.seconds }),
+            Command::Queue(command) => Task::Queue(queue(command, format)?),
             Command::Config(ConfigCommand::Check(args)) => {
                 Task::Config(ConfigTask::Check(args.config, Environment::of_process()))
             }
@@ -212,6 +251,59 @@ fn get(args: GetArgs, format: Format) -> anyhow::Result<GetSettings> {
     };
     let output = args.output.unwrap_or_else(|| PathBuf::from("."));
     Ok(GetSettings { wish, output, limit, config, format })
+}
+
+fn queue(command: QueueCommand, format: Format) -> anyhow::Result<QueueSettings> {
+    let config = config(command.way().config.as_deref())?;
+    let deed = match command {
+        QueueCommand::List(args) => QueueDeed::List(filter(args.filter, Some(args.most))?),
+        QueueCommand::Show(args) => QueueDeed::Show(JobId(args.id)),
+        QueueCommand::Retry(args) => QueueDeed::Change(Change::Retry, which(args, Change::Retry)?),
+        QueueCommand::Drop(args) => QueueDeed::Change(Change::Drop, which(args, Change::Drop)?),
+    };
+    Ok(QueueSettings { deed, config, format })
+}
+
+fn filter(args: QueueFilterArgs, most: Option<u32>) -> Result<Filter, UsageError> {
+    let state = args.state.and_then(|name| StateKind::ALL.into_iter().find(|kind| kind.name() == name));
+    let older_than = args.older_than.map(|text| age("--older-than", &text)).transpose()?;
+    let most = usize::try_from(most.unwrap_or_default()).unwrap_or(usize::MAX);
+    Ok(Filter { state, guild: args.guild, user: args.user, older_than, reason: args.reason, most })
+}
+
+fn which(args: QueueChangeArgs, change: Change) -> Result<Which, UsageError> {
+    let mut filter = filter(args.filter, args.most)?;
+    let any = Filter { most: filter.most, ..Filter::default() } != filter;
+    let refuse = |what: &str| Err(UsageError(what.to_owned()));
+    if !args.ids.is_empty() {
+        return if any || filter.most != 0 {
+            refuse("name jobs by their numbers or by options, not by both")
+        } else {
+            Ok(Which::Named(args.ids.into_iter().map(JobId).collect()))
+        };
+    }
+    match change {
+        Change::Retry if filter.state.is_some_and(|state| state != StateKind::Dead) => {
+            return refuse("only dead jobs can be had to run again");
+        }
+        Change::Retry if !any => {
+            return refuse("which jobs? Name their numbers, or --state dead for all of them");
+        }
+        Change::Retry => filter.state = Some(StateKind::Dead),
+        Change::Drop if !any => {
+            return refuse("which jobs? Name their numbers, or an option that means them, like --state dead");
+        }
+        Change::Drop => {}
+    }
+    Ok(Which::Matching(filter))
+}
+
+/// A time that may have days, as jobs have.
+fn age(option: &str, text: &str) -> Result<Duration, UsageError> {
+    let days = text.trim().strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    days.map(|days| Duration::from_secs(u64::from(days) * 86_400)).or_else(|| time::parse(text)).ok_or_else(
+        || UsageError(format!("{option}: \"{text}\" is not a time; write it like 90s, 1h30m or 7d")),
+    )
 }
 
 fn config(file: Option<&Path>) -> anyhow::Result<Config> {
@@ -351,6 +443,50 @@ mod tests {
         refused(&["a", "-o", "-", "--json"], "standard output");
         refused(&["a", "b", "-o", "-"], "standard output");
         refused(&["a", "b", "-o", "Cargo.toml"], "is a file");
+    }
+
+    #[track_caller]
+    fn which_jobs(words: &str) -> anyhow::Result<Which> {
+        let words = ["azalea", "queue"].into_iter().chain(words.split(' '));
+        let Command::Queue(command) = Cli::try_parse_from(words).unwrap().command else { unreachable!() };
+        match command {
+            QueueCommand::Retry(args) => Ok(which(args, Change::Retry)?),
+            QueueCommand::Drop(args) => Ok(which(args, Change::Drop)?),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn jobs_are_named_or_meant_by_at_least_one_option() {
+        let dead = Filter { state: Some(StateKind::Dead), ..Filter::default() };
+        for (words, expected) in [
+            ("retry 3 4", Which::Named(vec![JobId(3), JobId(4)])),
+            ("drop 3", Which::Named(vec![JobId(3)])),
+            ("retry --state dead", Which::Matching(dead.clone())),
+            ("retry --reason transient", {
+                Which::Matching(Filter { reason: Some("transient".to_owned()), ..dead })
+            }),
+            ("drop --older-than 7d --most 5", {
+                let week = Some(Duration::from_secs(7 * 86_400));
+                Which::Matching(Filter { older_than: week, most: 5, ..Filter::default() })
+            }),
+        ] {
+            assert_eq!(which_jobs(words).unwrap(), expected, "{words}");
+        }
+        for (words, reason) in [
+            ("retry", "which jobs?"),
+            ("drop", "which jobs?"),
+            ("drop --most 5", "which jobs?"),
+            ("retry --state ready", "only dead jobs"),
+            ("drop 3 --state dead", "not by both"),
+            ("drop --older-than soon", "--older-than: \"soon\" is not a time"),
+        ] {
+            let error = which_jobs(words).unwrap_err();
+            assert!(
+                error.downcast_ref::<UsageError>().is_some() && error.to_string().contains(reason),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn each_foreign_crate_has_one_door() {
         ("engine/src/libav/mod.rs", "struct Facts { ffmpeg: String }"),
         ("engine/src/pipeline/mod.rs", "use crossbeam_channel::bounded;"),
         ("engine/src/report.rs", "// ffmpeg_next::format\nlet ffmpeg = \"redb::Database\";"),
-        ("bot/src/queue/embedded.rs", "use redb::Database;"),
+        ("bot/src/queue/embedded/disk.rs", "use redb::Database;"),
         ("src/cli.rs", "use clap::Parser;"),
         ("src/command/fit.rs", "use azalea_engine::Fit;"),
         ("benches/engine.rs", "use ffmpeg_next::format;"),

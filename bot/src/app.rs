@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::clock::{Clock, WallTime};
-use crate::config::{Config, SourceChoice};
+use crate::config::{Config, QueueBackend, SourceChoice};
 use crate::dedup::{Desk, InFlightSettings, Processed, ProcessedSettings, WorkTimes};
 use crate::domain::Failure;
+use crate::frontend::operator::{self, Clerk, Waiting};
 use crate::guard::egress::{Egress, EgressSettings};
 use crate::guard::rate::{RateLimiter, RateSettings};
 use crate::http::{Http, HttpSettings};
@@ -21,14 +22,12 @@ use crate::pipeline::download::DownloadLimits;
 use crate::pipeline::egress_rule;
 use crate::pipeline::optimize::{OptimizeSettings, Optimizer};
 use crate::pipeline::worker::{Worker, WorkerSettings};
-use crate::queue::MemoryQueue;
+use crate::queue::{BookSettings, EmbeddedQueue, EmbeddedSettings, FailOpen, MemoryQueue, OpenError, Queue};
 use crate::source::{
     Resolver, ResolverSettings, SourceName, SourceSettings, WebSourceSettings, YtDlpSettings,
 };
 use crate::store::{ArtifactSettings, Artifacts, Shelf, Store, StoreSettings};
 
-/// Jobs that may wait at once.
-const WAITING: usize = 100_000;
 /// How long metrics are kept.
 const METRICS_TTL: Duration = Duration::from_secs(90 * 86_400);
 /// How long workers have to end what they are doing once they are told to stop.
@@ -102,18 +101,19 @@ impl Rooms {
     }
 
     /// A worker that delivers through `delivery`.
-    pub fn worker(&self, config: &Config, delivery: Arc<dyn Delivery>) -> Worker {
+    pub fn worker(&self, config: &Config, queue: Arc<dyn Queue>, delivery: Arc<dyn Delivery>) -> Worker {
         Worker {
-            queue: MemoryQueue::new(WAITING),
+            queue,
             desk: Desk::new(claims(config)),
             processed: self.processed.clone(),
             resolver: self.resolver.clone(),
             optimizer: self.optimizer.clone(),
             delivery,
             tracker: self.tracker.clone(),
+            clock: self.clock.clone(),
             settings: WorkerSettings {
                 upload_timeout: config.upload.timeout,
-                max_attempts: config.queue.max_attempts,
+                lease: config.queue.lease,
                 sensitive: config.audience.sensitive,
                 ..WorkerSettings::default()
             },
@@ -130,25 +130,27 @@ impl Rooms {
     }
 }
 
-/// A running service. Stopped in this order: no new jobs, workers, metrics, store.
+/// A running service. Stopped in this order: no new requests, workers, queue, metrics, store.
 #[derive(Debug)]
 pub struct App {
     /// Where messages go in.
     pub intake: Intake,
     /// What the rest is built of.
     pub rooms: Rooms,
+    queue: Arc<dyn Queue>,
     workers: JoinSet<()>,
     cancel: CancellationToken,
 }
 
 impl App {
-    /// Starts the workers. Must be called within a tokio runtime.
+    /// Opens the queue and starts the workers. Jobs of an earlier run go on at once.
     ///
     /// # Errors
-    /// As [`Rooms::new`].
-    pub fn start(config: &Config, clock: Clock, delivery: Arc<dyn Delivery>) -> Result<Self, Failure> {
-        let rooms = Rooms::new(config, clock)?;
-        let worker = rooms.worker(config, delivery);
+    /// As [`Rooms::new`]; and `Ours` when another process has the queue.
+    pub async fn start(config: &Config, clock: Clock, delivery: Arc<dyn Delivery>) -> Result<Self, Failure> {
+        let rooms = Rooms::new(config, clock.clone())?;
+        let queue = open_queue(config, &clock, &rooms.tracker).await?;
+        let worker = rooms.worker(config, Arc::clone(&queue), Arc::clone(&delivery));
         let limiter = RateLimiter::new(&RateSettings {
             max_requests: config.rate_limit.max_requests,
             window: config.rate_limit.window,
@@ -161,11 +163,16 @@ impl App {
             limiter,
             worker.desk.clone(),
             worker.processed.clone(),
-            worker.queue.clone(),
+            Arc::clone(&queue),
             worker.tracker.clone(),
+            clock.clone(),
         );
         let cancel = CancellationToken::new();
         let mut workers = JoinSet::new();
+        let waiting = Some(Waiting { desk: worker.desk.clone(), delivery });
+        let clerk = Clerk { queue: Arc::clone(&queue), clock, waiting };
+        let (folder, stop) = (config.store.path.clone(), cancel.clone());
+        workers.spawn(async move { operator::serve(&folder, clerk, stop).await });
         workers.spawn(worker.run(cancel.clone()));
         if config.metrics.enabled {
             let (rooms, cancel, interval) = (rooms.clone(), cancel.clone(), config.metrics.flush_interval);
@@ -175,19 +182,52 @@ impl App {
                 }
             });
         }
-        Ok(Self { intake, rooms, workers, cancel })
+        Ok(Self { intake, rooms, queue, workers, cancel })
     }
 
-    /// Stops: work under way ends as cancelled, what is to be stored is stored.
+    /// Requests of earlier runs, and of this one, that were not answered yet.
+    pub async fn unfinished(&self) -> usize {
+        let stats = self.queue.stats().await.unwrap_or_default();
+        let count = stats.ready.saturating_add(stats.delayed).saturating_add(stats.leased);
+        usize::try_from(count).unwrap_or(usize::MAX)
+    }
+
+    /// Stops: work under way is given back to a queue that is kept, and ends as cancelled in one that is not; what is
+    /// to be stored is stored.
     pub async fn stop(mut self) {
+        self.intake.close();
         self.cancel.cancel();
         let ended = async { while self.workers.join_next().await.is_some() {} };
         if tokio::time::timeout(STOPPING, ended).await.is_err() {
             tracing::warn!("workers did not end in time and are broken off");
             self.workers.shutdown().await;
         }
+        self.queue.close().await;
         self.rooms.flush_metrics();
         self.rooms.store.close().await;
+    }
+}
+
+/// The queue that the configuration names. One that cannot be opened is no reason not to serve: then jobs are kept in
+/// memory, and that is said. One that another process has open is: two would do the same work.
+async fn open_queue(config: &Config, clock: &Clock, tracker: &Tracker) -> Result<Arc<dyn Queue>, Failure> {
+    let book = BookSettings { max_attempts: config.queue.max_attempts, ..BookSettings::default() };
+    if config.queue.backend == QueueBackend::Memory {
+        return Ok(Arc::new(MemoryQueue::new(book, clock.clone())));
+    }
+    let settings = EmbeddedSettings { book, ..EmbeddedSettings::new(config.store.path.clone()) };
+    let opening = {
+        let clock = clock.clone();
+        tokio::task::spawn_blocking(move || EmbeddedQueue::open(settings, clock))
+    };
+    match opening.await {
+        Ok(Ok(queue)) => Ok(Arc::new(FailOpen::new(Arc::new(queue), book, clock.clone(), tracker.clone()))),
+        Ok(Err(error @ OpenError::InUse { .. })) => Err(Failure::ours(error.to_string())),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "the queue cannot be opened; what is accepted is kept in memory only");
+            Ok(Arc::new(MemoryQueue::new(book, clock.clone())))
+        }
+        Err(error) => Err(Failure::ours(format!("the queue cannot be opened: {error}"))),
     }
 }
 

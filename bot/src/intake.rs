@@ -3,9 +3,11 @@
 //! Links, rate limit, delivery claim, already delivered?, queue. Every outcome is an [`Outcome`], so that no front end
 //! has a case of its own, and none is silent.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::clock::instant;
+use crate::clock::{Clock, instant};
 use crate::dedup::{Delivered, Desk, Ended, Place, Processed, WaitOutcome, Waiter};
 use crate::domain::{
     ChannelId, DeliveryKey, Destination, FrontEnd, GuildId, MessageId, Options, Request, RequestId, UserId,
@@ -13,7 +15,7 @@ use crate::domain::{
 };
 use crate::guard::rate::{RateAnswer, RateLimiter, Requester};
 use crate::metrics::{Counter, Tracker};
-use crate::queue::{MemoryQueue, QueueError};
+use crate::queue::{Durability, Enqueued, JobId, JobResult, NewJob, Priority, Queue, QueueError, StateKind};
 
 /// A message that somebody wrote to the bot.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,8 @@ pub struct Taken {
 pub enum Outcome {
     /// It is on its way, and its end will be told.
     Accepted(Request),
+    /// The same message has come before: it is on its way, or was answered.
+    Again(Request),
     /// It is on its way for somebody else in the same channel.
     Joined {
         /// What was wanted.
@@ -76,15 +80,30 @@ pub enum Outcome {
 }
 
 /// A place behind somebody else's request.
+///
+/// It is a job of its own too, for later: when the process ends before anybody was told, the queue remembers.
 #[derive(Debug)]
-pub struct Waiting(Waiter<Ended>);
+pub struct Waiting {
+    waiter: Waiter<Ended>,
+    job: Option<(Arc<dyn Queue>, JobId)>,
+}
 
 impl Waiting {
-    /// How the other request ended; `None` when it was given up, and asking again makes sense. Cancel-safe.
-    pub async fn end(self) -> Option<Ended> {
-        match self.0.wait().await {
+    /// How the other request ended; `None` when it was given up, and [sending](Intake::send) it again makes sense.
+    /// Cancel-safe.
+    pub async fn end(&self) -> Option<Ended> {
+        match self.waiter.wait().await {
             WaitOutcome::Done(ended) => Some(ended),
             WaitOutcome::ClaimAgain => None,
+        }
+    }
+
+    /// Ends the wait, since the one who asked knows the end now, or the request is sent again.
+    pub async fn settle(self) {
+        if let Some((queue, job)) = self.job
+            && let Err(error) = queue.forget(job).await
+        {
+            tracing::warn!(%error, %job, "somebody may be told again where a post is");
         }
     }
 }
@@ -95,20 +114,28 @@ pub struct Intake {
     limiter: RateLimiter,
     desk: Desk,
     processed: Processed,
-    queue: MemoryQueue,
+    queue: Arc<dyn Queue>,
     tracker: Tracker,
+    clock: Clock,
+    closed: Arc<AtomicBool>,
 }
 
 impl Intake {
     /// An intake in front of these rooms.
-    pub const fn new(
+    pub fn new(
         limiter: RateLimiter,
         desk: Desk,
         processed: Processed,
-        queue: MemoryQueue,
+        queue: Arc<dyn Queue>,
         tracker: Tracker,
+        clock: Clock,
     ) -> Self {
-        Self { limiter, desk, processed, queue, tracker }
+        Self { limiter, desk, processed, queue, tracker, clock, closed: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Takes nothing more, in any of its clones.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
     }
 
     /// Takes a message: each link in it becomes a request with an outcome.
@@ -153,11 +180,14 @@ impl Intake {
 
     /// Sends a request on its way that no limit holds for: one that was let through before.
     pub async fn send(&self, request: Request) -> Outcome {
+        if self.closed.load(Ordering::SeqCst) {
+            return Outcome::Closed(request);
+        }
         let key = DeliveryKey::of(&request);
         match self.desk.claim(&key, request.id, instant()) {
             Place::Behind(waiter) => {
                 self.tracker.count(Counter::Deduplicated, 1);
-                return Outcome::Joined { request, waiting: Waiting(waiter) };
+                return self.join(request, waiter).await;
             }
             Place::First => {}
         }
@@ -172,21 +202,78 @@ impl Intake {
             }
             return Outcome::AlreadyThere { request, delivered };
         }
-        match self.queue.enqueue(request.clone()) {
-            Ok(()) => {
+        match self.queue.enqueue(self.job(request.clone(), Duration::ZERO)).await {
+            Ok(Enqueued::New(job)) => {
+                // Closed meanwhile: whoever ended the jobs that wait has ended this one too, or did not see it.
+                if self.closed.load(Ordering::SeqCst)
+                    && !self.queue.keeps(job)
+                    && self.queue.forget(job).await == Ok(true)
+                {
+                    return Outcome::Closed(request);
+                }
+                tracing::debug!(request = %request.id, post = %request.post(), %job, "accepted");
                 held.keep();
                 Outcome::Accepted(request)
             }
+            // It waits, and whoever leases it takes the claim.
+            Ok(Enqueued::Duplicate(_, StateKind::Ready | StateKind::Delayed | StateKind::Suspect)) => {
+                held.keep();
+                Outcome::Again(request)
+            }
+            Ok(Enqueued::Duplicate(_, StateKind::Done)) => self.done_before(request).await,
+            Ok(Enqueued::Duplicate(..)) => Outcome::Again(request),
             Err(error) => {
                 tracing::warn!(%error, "a request is turned away");
-                match error {
-                    QueueError::Full { .. } => Outcome::Full(request),
-                    QueueError::Closed => Outcome::Closed(request),
-                }
+                if error == QueueError::Closed { Outcome::Closed(request) } else { Outcome::Full(request) }
             }
         }
     }
+
+    /// Waits behind another request, as a job that is only worked on if this process ends before the other one.
+    async fn join(&self, request: Request, waiter: Waiter<Ended>) -> Outcome {
+        if self.queue.durability() == Durability::None {
+            return Outcome::Joined { request, waiting: Waiting { waiter, job: None } };
+        }
+        let job = match self.queue.enqueue(self.job(request.clone(), BEHIND)).await {
+            Ok(Enqueued::New(job)) if self.queue.keeps(job) => Some((Arc::clone(&self.queue), job)),
+            Ok(Enqueued::New(job)) => {
+                // In memory it would end with the waiter.
+                drop(self.queue.forget(job).await);
+                None
+            }
+            // Its own first coming is what it would wait for.
+            Ok(Enqueued::Duplicate(..)) => return Outcome::Again(request),
+            Err(error) => {
+                tracing::debug!(%error, "a request that waits behind another one ends with the process");
+                None
+            }
+        };
+        Outcome::Joined { request, waiting: Waiting { waiter, job } }
+    }
+
+    /// What became of a request that was done before.
+    async fn done_before(&self, request: Request) -> Outcome {
+        match self.queue.result(request.id).await {
+            Ok(Some(JobResult::Delivered { front_end, channel, messages, at })) => {
+                self.tracker.count(Counter::Pointers, 1);
+                let delivered = Delivered { front_end, channel, messages, at };
+                Outcome::AlreadyThere { request, delivered }
+            }
+            _ => Outcome::Again(request),
+        }
+    }
+
+    fn job(&self, request: Request, after: Duration) -> NewJob {
+        let now = self.clock.now();
+        let (not_before, deadline) = (now.plus(after), now.plus(LIFE));
+        NewJob { request, priority: Priority::Interactive, not_before, deadline }
+    }
 }
+
+/// Who asked so long ago does not look for the answer any more.
+pub(crate) const LIFE: Duration = Duration::from_secs(86_400);
+/// When somebody looks after a request that waits behind another one, in case the process that knew of it has ended.
+const BEHIND: Duration = Duration::from_secs(120);
 
 /// A claim that is given up unless it is kept.
 struct Held<'a> {

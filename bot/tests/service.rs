@@ -12,6 +12,8 @@ mod support;
 
 #[path = "service/crowd.rs"]
 mod crowd;
+#[path = "service/durable.rs"]
+mod durable;
 #[path = "service/films.rs"]
 mod films;
 #[path = "service/guards.rs"]

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use azalea_bot::app::App;
 use azalea_bot::clock::Clock;
+use azalea_bot::config::QueueBackend;
 use azalea_bot::domain::Failure;
 use azalea_bot::frontend::console::Console;
 use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::terminal::{Layout, Terminal};
 use tokio::io::BufReader;
-use tokio_util::sync::CancellationToken;
 
-use crate::command::service::{runtime, until_asked};
+use crate::command::service::{asked, runtime};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::settings::ConsoleSettings;
 use crate::terminal::Screen;
+
+/// How long answers that were given at the end have to be printed.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(
     settings: &ConsoleSettings,
@@ -26,36 +29,64 @@ pub(crate) fn run(
 ) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
     let working = interrupt.work();
-    let cancel = CancellationToken::new();
     let done = runtime.block_on(async {
         let clock = Clock::system();
         let names = Names::kept_in(settings.config.store.path.join("console-names")).await;
         let (terminal, events) =
             Terminal::new(settings.output.clone(), Layout::ByChannel, settings.limit, clock.clone(), names);
         let terminal = Arc::new(terminal);
-        let app = App::start(&settings.config, clock.clone(), Arc::clone(&terminal) as _)?;
-        let (console, mut lines) = Console::new(app.intake.clone(), terminal, clock);
+        let app = App::start(&settings.config, clock.clone(), Arc::clone(&terminal) as _).await?;
+        let (console, mut lines) =
+            Console::new(app.intake.clone(), terminal, app.rooms.processed.clone(), clock);
         if std::io::stdin().is_terminal() {
             screen.note(
                 "Type messages like  #general @ann: https://x.com/NAME/status/NUMBER  and end with Ctrl-D.",
             );
         }
-        let session = console.run(BufReader::new(tokio::io::stdin()), events);
+        let open = app.unfinished().await;
+        if open > 0 {
+            screen.note(&format!("{open} requests of an earlier session go on"));
+        }
+        let session = console.run(BufReader::new(tokio::io::stdin()), events, open);
         let print = async {
             while let Some(line) = lines.recv().await {
                 screen.print(&crate::terminal::escape(&line))?;
             }
             anyhow::Ok(())
         };
-        let result = tokio::select! {
-            (session, printed) = async { tokio::join!(session, print) } => {
-                session.map_err(|error| Failure::ours(format!("cannot read standard input: {error}")))?;
-                printed
-            }
-            () = until_asked(interrupt, &cancel) => Err(Failure::Cancelled.into()),
+        let both = async {
+            let (session, printed) = tokio::join!(session, print);
+            session.map_err(|error| Failure::ours(format!("cannot read standard input: {error}")))?;
+            printed
         };
-        app.stop().await;
-        result
+        tokio::pin!(both);
+        let stopped = tokio::select! {
+            result = &mut both => {
+                app.stop().await;
+                return result;
+            }
+            () = asked(interrupt) => {
+                let left = app.unfinished().await;
+                if left > 0 && settings.config.queue.backend == QueueBackend::Embedded {
+                    screen.note(&format!("{left} requests go on at the next start"));
+                }
+                app.stop()
+            }
+        };
+        // What is said while it stops is still printed.
+        let stopped = async {
+            stopped.await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        let printing = async {
+            drop(both.await);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = printing => {}
+            () = stopped => {}
+        }
+        Err(Failure::Cancelled.into())
     });
     // Reading standard input blocks a thread that nothing can wake.
     runtime.shutdown_timeout(Duration::from_millis(200));

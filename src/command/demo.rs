@@ -113,7 +113,7 @@ async fn show(settings: &DemoSettings, folder: &Path, screen: &Screen) -> anyhow
     let (terminal, events) =
         Terminal::new(output, Layout::ByChannel, class, clock.clone(), Names::in_memory());
     let terminal = Arc::new(terminal);
-    let app = App::start(&config, clock, Arc::clone(&terminal) as _)?;
+    let app = App::start(&config, clock, Arc::clone(&terminal) as _).await?;
     let scene = Scene::new(&app, &terminal, &server);
     let all_served = scene.play(events, screen).await;
     app.stop().await;
@@ -222,10 +222,14 @@ impl<'a> Scene<'a> {
                     }
                     Outcome::Joined { waiting: other, .. } => {
                         self.see(place, State::Waiting, "waits for the other request here");
-                        waiting.spawn(async move { (place, other.end().await) });
+                        waiting.spawn(async move {
+                            let end = other.end().await;
+                            other.settle().await;
+                            (place, end)
+                        });
                     }
                     Outcome::AlreadyThere { delivered, .. } => self.answered(place, Some(Ok(delivered))),
-                    Outcome::Limited { .. } | Outcome::Full(_) | Outcome::Closed(_) => {
+                    Outcome::Again(_) | Outcome::Limited { .. } | Outcome::Full(_) | Outcome::Closed(_) => {
                         self.see(place, State::Failed, "turned away");
                     }
                 }

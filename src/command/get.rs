@@ -11,7 +11,10 @@ use azalea_bot::domain::{
 };
 use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::terminal::{Arrival, Event, Layout, Terminal};
+use azalea_bot::pipeline::activity::Activity;
 use azalea_bot::pipeline::optimize::{Facts, Times};
+use azalea_bot::pipeline::posting::Posting;
+use azalea_bot::queue::{BookSettings, MemoryQueue};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -78,11 +81,13 @@ async fn get_link(
         },
         options: Options::default(),
     };
-    let rooms = Rooms::new(config, clock)?;
-    let worker = rooms.worker(config, terminal);
+    let rooms = Rooms::new(config, clock.clone())?;
+    let queue = Arc::new(MemoryQueue::new(BookSettings::default(), clock.clone()));
+    let posting = Posting::once(clock);
+    let worker = rooms.worker(config, queue, terminal);
     let told = tell(events, settings.format, screen);
     let work = async {
-        let ended = worker.fulfil(&request, cancel).await;
+        let ended = worker.fulfil(&request, &posting, &Activity::default(), cancel).await;
         // The events end with the last one who could send some.
         drop(worker);
         ended

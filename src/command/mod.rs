@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod fit;
 pub(crate) mod get;
 pub(crate) mod probe;
+pub(crate) mod queue;
 mod service;
 
 use std::fs::File;

@@ -27,12 +27,17 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
         .context("cannot start the service's threads")
 }
 
-/// Waits for a signal, then cancels, and ends when whoever works has had time to clean up.
-pub(crate) async fn until_asked(interrupt: &Interrupt, cancel: &CancellationToken) {
+/// Waits for a signal.
+pub(crate) async fn asked(interrupt: &Interrupt) {
     let mut look = tokio::time::interval(LOOK);
     while !interrupt.is_asked() {
         look.tick().await;
     }
+}
+
+/// Waits for a signal, then cancels, and ends when whoever works has had time to clean up.
+pub(crate) async fn until_asked(interrupt: &Interrupt, cancel: &CancellationToken) {
+    asked(interrupt).await;
     cancel.cancel();
     tokio::time::sleep(GRACE).await;
 }

@@ -133,7 +133,7 @@ const DOORS: [(&[&str], &[&str]); 9] = [
         &["crossbeam", "crossbeam_channel"],
         &["engine/src/pool.rs", "engine/src/pool/", "engine/src/pipeline/", "engine/src/engine.rs"],
     ),
-    (&["redb"], &["bot/src/store/", "bot/src/queue/embedded.rs"]),
+    (&["redb"], &["bot/src/store/", "bot/src/queue/embedded/"]),
     (&["moka"], &["bot/src/dedup/", "bot/src/source/", "bot/src/guard/"]),
     (&["reqwest"], &["bot/src/http/"]),
     (&["serenity"], &["bot/src/frontend/discord/"]),

@@ -29,6 +29,12 @@ pub enum Failure {
         /// What cannot be used, lower case, no full stop.
         what: String,
     },
+    /// The post is there, and its server does not have, or give out, a file of it.
+    #[error("{what}")]
+    Missing {
+        /// Who does not have it.
+        what: String,
+    },
     /// It may work later.
     #[error("{what}")]
     Transient {
@@ -160,6 +166,7 @@ impl Failure {
             Self::Sensitive => "sensitive",
             Self::NoMedia => "no-media",
             Self::Unsupported { .. } => "unsupported",
+            Self::Missing { .. } => "missing",
             Self::Transient { .. } => "transient",
             Self::CannotFit { .. } => "cannot-fit",
             Self::TooLarge { .. } => "too-large",
@@ -180,6 +187,7 @@ impl Failure {
             | Self::Sensitive
             | Self::NoMedia
             | Self::Unsupported { .. }
+            | Self::Missing { .. }
             | Self::CannotFit { .. }
             | Self::TooLarge { .. }
             | Self::Forbidden { .. }

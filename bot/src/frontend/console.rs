@@ -11,11 +11,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
-use crate::dedup::Delivered;
-use crate::domain::{Failure, FrontEnd, MessageId, Options, Request};
+use crate::dedup::{Delivered, Processed};
+use crate::domain::{DeliveryKey, Failure, FrontEnd, MessageId, Options, Request};
 use crate::frontend::terminal::{Arrival, Event, Terminal};
 use crate::frontend::words;
-use crate::intake::{Incoming, Intake, Outcome};
+use crate::intake::{Incoming, Intake, Outcome, Waiting};
 use crate::pipeline::delivery::Notice;
 
 /// A line that somebody typed, taken apart.
@@ -52,6 +52,8 @@ pub fn parse(line: &str) -> Result<Typed<'_>, NotAMessage> {
 const LONGEST_LINE: usize = 16 * 1024;
 /// So many messages have numbers of one millisecond; more than anybody, or any script, writes in one.
 const MESSAGES_PER_MILLI: u64 = 1 << 12;
+const FULL: &str = "too much is waiting already; try again in some minutes";
+const CLOSED: &str = "this bot is being stopped; ask again later";
 /// Lines of output that wait to be written.
 const LINES: usize = 256;
 
@@ -60,18 +62,25 @@ const LINES: usize = 256;
 pub struct Console {
     intake: Intake,
     terminal: Arc<Terminal>,
+    processed: Processed,
     clock: Clock,
     lines: mpsc::Sender<String>,
 }
 
 impl Console {
     /// A session that hands messages to `intake`, whose results come back through `terminal`; and the lines it says.
-    pub fn new(intake: Intake, terminal: Arc<Terminal>, clock: Clock) -> (Arc<Self>, mpsc::Receiver<String>) {
+    pub fn new(
+        intake: Intake,
+        terminal: Arc<Terminal>,
+        processed: Processed,
+        clock: Clock,
+    ) -> (Arc<Self>, mpsc::Receiver<String>) {
         let (lines, receiver) = mpsc::channel(LINES);
-        (Arc::new(Self { intake, terminal, clock, lines }), receiver)
+        (Arc::new(Self { intake, terminal, processed, clock, lines }), receiver)
     }
 
-    /// Reads messages until `input` ends, then waits until every request has its answer.
+    /// Reads messages until `input` ends, then waits until every request has its answer; `open` are on their way from
+    /// an earlier session.
     ///
     /// # Errors
     /// When the input cannot be read.
@@ -79,9 +88,9 @@ impl Console {
         self: Arc<Self>,
         mut input: impl AsyncBufRead + Unpin,
         mut events: mpsc::Receiver<Event>,
+        mut open: usize,
     ) -> std::io::Result<()> {
-        let mut waiting: JoinSet<()> = JoinSet::new();
-        let mut open: usize = 0;
+        let mut waiting: JoinSet<usize> = JoinSet::new();
         // Messages of different runs are different messages: a run begins where the time of day is.
         let mut next = self.clock.now().as_millis().saturating_mul(MESSAGES_PER_MILLI);
         let mut reading = true;
@@ -102,7 +111,9 @@ impl Console {
                     }
                 },
                 Some(event) = events.recv() => open = open.saturating_sub(self.hear(event).await),
-                Some(_) = waiting.join_next(), if !waiting.is_empty() => {}
+                Some(more) = waiting.join_next(), if !waiting.is_empty() => {
+                    open = open.saturating_add(more.unwrap_or_default());
+                }
                 else => break,
             }
         }
@@ -110,7 +121,12 @@ impl Console {
     }
 
     /// Takes one line; how many requests it put on their way.
-    async fn message(self: &Arc<Self>, line: &str, message: MessageId, waiting: &mut JoinSet<()>) -> usize {
+    async fn message(
+        self: &Arc<Self>,
+        line: &str,
+        message: MessageId,
+        waiting: &mut JoinSet<usize>,
+    ) -> usize {
         let typed = match parse(line) {
             Ok(typed) => typed,
             Err(error) => {
@@ -135,6 +151,7 @@ impl Console {
             self.say(format!("#{} azalea → @{}: {text}", typed.channel, typed.user)).await;
         }
         for outcome in taken.outcomes {
+            let outcome = self.look(outcome).await;
             accepted += self.outcome(outcome, waiting).await;
         }
         if taken.dropped > 0 {
@@ -144,20 +161,26 @@ impl Console {
         accepted
     }
 
+    /// An answer whose files were removed, or went to another folder, is none: what was asked for is sent again.
+    async fn look(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::AlreadyThere { request, delivered } if !self.terminal.stands(&delivered).await => {
+                self.processed.forget(&DeliveryKey::of(&request));
+                self.intake.send(request).await
+            }
+            other => other,
+        }
+    }
+
     /// Says what became of a link; 1 when its answer is still to come as an event.
-    async fn outcome(self: &Arc<Self>, outcome: Outcome, waiting: &mut JoinSet<()>) -> usize {
+    async fn outcome(self: &Arc<Self>, outcome: Outcome, waiting: &mut JoinSet<usize>) -> usize {
         match outcome {
             Outcome::Accepted(_) => return 1,
+            // Its answer came, or comes, to the first coming of the message.
+            Outcome::Again(_) => {}
             Outcome::Joined { request, waiting: place } => {
                 let console = Arc::clone(self);
-                waiting.spawn(async move {
-                    let text = match place.end().await {
-                        Some(Ok(delivered)) => console.pointer(&delivered),
-                        Some(Err(failure)) => failed(&failure),
-                        None => "it was given up; ask again".to_owned(),
-                    };
-                    console.answer(&request, &text).await;
-                });
+                waiting.spawn(async move { console.behind(request, place).await });
             }
             Outcome::AlreadyThere { request, delivered } => {
                 let text = self.pointer(&delivered);
@@ -169,13 +192,44 @@ impl Console {
                     .await;
             }
             Outcome::Full(request) => {
-                self.answer(&request, "too much is waiting already; try again in some minutes").await;
+                self.answer(&request, FULL).await;
             }
             Outcome::Closed(request) => {
-                self.answer(&request, "this bot is being stopped; ask again later").await;
+                self.answer(&request, CLOSED).await;
             }
         }
         0
+    }
+
+    /// Waits for the end of somebody else's request; 1 when the answer is still to come as an event.
+    async fn behind(&self, request: Request, mut place: Waiting) -> usize {
+        loop {
+            let text = match place.end().await {
+                Some(Ok(delivered)) => self.pointer(&delivered),
+                Some(Err(failure)) => failed(&failure),
+                // It was given up, so this one is next.
+                None => {
+                    place.settle().await;
+                    match self.intake.send(request.clone()).await {
+                        Outcome::Joined { waiting, .. } => {
+                            place = waiting;
+                            continue;
+                        }
+                        Outcome::Accepted(_) => return 1,
+                        Outcome::AlreadyThere { delivered, .. } => {
+                            self.answer(&request, &self.pointer(&delivered)).await;
+                        }
+                        Outcome::Again(_) => {}
+                        Outcome::Limited { .. } | Outcome::Full(_) => self.answer(&request, FULL).await,
+                        Outcome::Closed(_) => self.answer(&request, CLOSED).await,
+                    }
+                    return 0;
+                }
+            };
+            self.answer(&request, &text).await;
+            place.settle().await;
+            return 0;
+        }
     }
 
     /// Says what an event means; how many requests it answered.

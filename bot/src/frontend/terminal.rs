@@ -1,5 +1,6 @@
 //! Delivers into a folder, and says what happens as events: for commands and for the console.
 
+use std::ffi::OsStr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use crate::frontend::names::{Names, number_of};
 use crate::guard::audience::Place;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::optimize::{Facts, Times};
+use crate::pipeline::posting::Posting;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -125,6 +127,17 @@ impl Terminal {
         NonZeroU64::new(id.get()).and_then(|id| self.names.get(id)).unwrap_or_else(|| id.to_string())
     }
 
+    /// Whether files of this answer still stand in their folder.
+    pub async fn stands(&self, delivered: &Delivered) -> bool {
+        let folder = self.folder_of(delivered.channel);
+        let Some(number) = delivered.messages.first().map(|message| message.get()) else { return false };
+        let look = move || {
+            let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            files.filter_map(|file| number_of_answer(&file.file_name())).any(|found| found == number)
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or(false)
+    }
+
     /// The number of the next answer: the files of earlier ones, also of earlier runs, keep theirs.
     async fn next_answer(&self) -> u64 {
         let answers = self.answers.get_or_init(|| async {
@@ -142,8 +155,15 @@ impl Terminal {
         }
     }
 
-    async fn save(&self, request: &Request, parcel: Parcel) -> Result<Delivered, Failure> {
-        let number = self.next_answer().await;
+    async fn save(&self, request: &Request, parcel: Parcel, posting: &Posting) -> Result<Delivered, Failure> {
+        // An answer that was begun keeps its number, so that its files take the place of those that stand there.
+        let begun = posting.earlier().and_then(|intent| intent.posted.first());
+        let number = match begun {
+            Some(message) => message.get(),
+            None => self.next_answer().await,
+        };
+        let messages: Vec<MessageId> = NonZeroU64::new(number).map(MessageId::new).into_iter().collect();
+        posting.begin(request.destination.channel, 1, messages.clone()).await?;
         let folder = self.folder_of(request.destination.channel);
         tokio::fs::create_dir_all(&folder)
             .await
@@ -162,7 +182,7 @@ impl Terminal {
         let delivered = Delivered {
             front_end: FrontEnd::Console,
             channel: request.destination.channel,
-            messages: NonZeroU64::new(number).map(MessageId::new).into_iter().collect(),
+            messages,
             at: self.clock.now(),
         };
         let arrival = Arrival {
@@ -203,8 +223,9 @@ impl Delivery for Terminal {
         &'a self,
         request: &'a Request,
         parcel: Parcel,
+        posting: &'a Posting,
     ) -> BoxFuture<'a, Result<Delivered, Failure>> {
-        self.save(request, parcel).boxed()
+        self.save(request, parcel, posting).boxed()
     }
 
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
@@ -222,9 +243,14 @@ fn last_answer(folder: &Path) -> u64 {
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries(folder)
         .flat_map(|channel| entries(&channel.path()))
-        .filter_map(|file| file.file_name().to_str()?.split_once('-')?.0.parse().ok())
+        .filter_map(|file| number_of_answer(&file.file_name()))
         .max()
         .unwrap_or(0)
+}
+
+/// The number of the answer that a file of this name belongs to.
+fn number_of_answer(name: &OsStr) -> Option<u64> {
+    name.to_str()?.split_once('-')?.0.parse().ok()
 }
 
 /// A name as part of a path: letters, digits, `-` and `_`; another name where nothing is left.

@@ -12,6 +12,9 @@ pub fn words(failure: &Failure) -> String {
         Failure::Sensitive => "the post is marked as sensitive and is not shown here".to_owned(),
         Failure::NoMedia => "the post has no photo, video or GIF".to_owned(),
         Failure::Unsupported { what } => format!("the medium cannot be used: {what}"),
+        Failure::Missing { .. } => {
+            "the post is there, but the server of its media does not have them any more".to_owned()
+        }
         Failure::Transient { .. } => {
             "X or its mirrors do not answer as they should; try again later".to_owned()
         }

@@ -53,6 +53,7 @@ counters! {
     DownloadBytes = "download_bytes", "bytes downloaded";
     UploadBytes = "upload_bytes", "bytes uploaded";
     Transcodes = "transcodes", "files of which something was encoded anew";
+    QueueSpills = "queue_spills", "requests kept in memory only, since the queue could not store them";
     StoreDrops = "store_drops", "records dropped because the store could not keep up";
     StoreFailures = "store_failures", "flushes that the store failed at";
 }

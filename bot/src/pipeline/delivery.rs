@@ -9,6 +9,7 @@ use crate::dedup::Delivered;
 use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request};
 use crate::guard::audience;
 use crate::pipeline::optimize::Made;
+use crate::pipeline::posting::Posting;
 
 /// Finished files and what goes with them.
 #[derive(Clone, Debug)]
@@ -60,11 +61,13 @@ pub trait Delivery: fmt::Debug + Send + Sync + 'static {
     /// Work on it has begun, or has come to another stage. Nobody waits for this.
     fn progress(&self, request: &Request, stage: crate::domain::Stage);
 
-    /// Posts the files. Called again with the same request after a failure that may pass, it posts them once.
+    /// Posts the files. Called again with the same request after a failure that may pass, or after a crash, it posts
+    /// them once: `posting` has what it needs for that.
     fn deliver<'a>(
         &'a self,
         request: &'a Request,
         parcel: Parcel,
+        posting: &'a Posting,
     ) -> BoxFuture<'a, Result<Delivered, Failure>>;
 
     /// Says something to the one who asked.

@@ -1,221 +1,254 @@
 //! A queue that lives as long as the process.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
-use tokio::time::sleep_until;
+use tokio::time::sleep;
 
-use crate::clock::{Instant, instant};
-use crate::domain::Request;
-use crate::queue::Job;
+use crate::clock::{Clock, WallTime};
+use crate::domain::RequestId;
+use crate::queue::book::{Book, BookSettings, Counters};
+use crate::queue::{
+    Answer, Completed, DeadReason, Durability, Enqueued, Filter, Held, Intent, JobId, JobResult, JobView,
+    Lease, LeaseRef, NewJob, Queue, QueueError, Reason, Retried, Stats,
+};
 
-/// Jobs in memory: first come, first served, the delayed ones when their time comes. Clones share them.
-#[derive(Clone, Debug)]
+/// Jobs in memory. Every call is done when it is first polled, so that one that is dropped then has no effect.
 pub struct MemoryQueue {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    capacity: usize,
-    jobs: Mutex<Jobs>,
+    clock: Clock,
+    /// `None` when it is closed.
+    book: Mutex<Option<Book>>,
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Jobs {
-    ready: VecDeque<Job>,
-    /// By the moment they become ready, and a number that keeps those of one moment apart.
-    delayed: BTreeMap<(Instant, u64), Job>,
-    next: u64,
-    closed: bool,
-}
-
-/// Why a queue did not take a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QueueError {
-    /// It holds as many jobs as it may.
-    #[error("{capacity} requests are waiting already")]
-    Full {
-        /// How many.
-        capacity: usize,
-    },
-    /// It is closed.
-    #[error("the queue is closed")]
-    Closed,
-}
-
 impl MemoryQueue {
-    /// An empty queue of at most `capacity` jobs that wait. Those that a worker holds are not counted.
-    pub fn new(capacity: usize) -> Self {
-        Self { shared: Arc::new(Shared { capacity, jobs: Mutex::default(), changed: Notify::new() }) }
+    /// An empty queue that keeps to `settings` and to the time of `clock`.
+    pub fn new(settings: BookSettings, clock: Clock) -> Self {
+        Self::counting_from(JobId(1), settings, clock)
     }
 
-    /// Adds a request.
-    ///
-    /// # Errors
-    /// When there is no room, or it is closed.
-    pub fn enqueue(&self, request: Request) -> Result<(), QueueError> {
-        let mut jobs = self.lock();
-        if jobs.closed {
-            return Err(QueueError::Closed);
+    /// As [`new`](Self::new), with `first` as the number of its first job.
+    pub(super) fn counting_from(first: JobId, settings: BookSettings, clock: Clock) -> Self {
+        let counters = Counters { next_job: first.0, ..Counters::default() };
+        let book = Book::restore(settings, Vec::new(), Vec::new(), counters, clock.now());
+        Self { clock, book: Mutex::new(Some(book)), changed: Notify::new() }
+    }
+
+    /// Does something with the book, and wakes those who wait when there is something to claim then.
+    fn with<T>(&self, act: impl FnOnce(&mut Book, WallTime) -> T) -> Result<T, QueueError> {
+        let mut guard = self.lock();
+        let book = guard.as_mut().ok_or(QueueError::Closed)?;
+        let now = book.tick(self.clock.now());
+        let answer = act(book, now);
+        // There is nowhere to store it.
+        book.commit();
+        let ready = book.wakes(now);
+        drop(guard);
+        if ready {
+            self.changed.notify_waiters();
         }
-        if jobs.ready.len().saturating_add(jobs.delayed.len()) >= self.shared.capacity {
-            return Err(QueueError::Full { capacity: self.shared.capacity });
+        Ok(answer)
+    }
+
+    /// How long nothing happens by itself; `None` when there is something to claim.
+    fn quiet(&self) -> Option<Duration> {
+        let mut guard = self.lock();
+        let book = guard.as_mut()?;
+        let now = book.tick(self.clock.now());
+        book.commit();
+        if book.wakes(now) {
+            return None;
         }
-        jobs.ready.push_back(Job { request, attempt: 0 });
-        drop(jobs);
-        self.shared.changed.notify_one();
-        Ok(())
+        Some(book.next_event().map_or(MOST_QUIET, |at| at.since(now).min(MOST_QUIET)))
     }
 
-    /// Waits for a job, whose attempt is counted now. Cancel-safe: a job is never lost between the two.
-    pub async fn lease(&self) -> Job {
-        loop {
-            let changed = self.shared.changed.notified();
-            let next = {
-                let mut jobs = self.lock();
-                jobs.promote(instant());
-                if let Some(mut job) = jobs.ready.pop_front() {
-                    let more = !jobs.ready.is_empty();
-                    drop(jobs);
-                    if more {
-                        // One notice may stand for several jobs.
-                        self.shared.changed.notify_one();
-                    }
-                    job.attempt = job.attempt.saturating_add(1);
-                    return job;
-                }
-                jobs.delayed.keys().next().map(|(when, _)| *when)
-            };
-            match next {
-                Some(when) => tokio::select! {
-                    () = changed => {}
-                    () = sleep_until(when) => {}
-                },
-                None => changed.await,
-            }
-        }
-    }
-
-    /// Puts a job back that is to be tried again, not before `after`. It had its place, so there is room for it.
-    pub fn retry(&self, job: Job, after: Duration) {
-        let mut jobs = self.lock();
-        let now = instant();
-        let when = now.checked_add(after).unwrap_or(now);
-        let number = jobs.next;
-        jobs.next = number.wrapping_add(1);
-        jobs.delayed.insert((when, number), job);
-        drop(jobs);
-        self.shared.changed.notify_one();
-    }
-
-    /// Closes it, and takes all jobs out that wait, whatever they wait for.
-    pub fn drain(&self) -> Vec<Job> {
-        let empty = Jobs { closed: true, ..Jobs::default() };
-        let Jobs { ready, delayed, .. } = std::mem::replace(&mut *self.lock(), empty);
-        ready.into_iter().chain(delayed.into_values()).collect()
-    }
-
-    /// Jobs that wait.
-    pub fn len(&self) -> usize {
-        let jobs = self.lock();
-        jobs.ready.len().saturating_add(jobs.delayed.len())
-    }
-
-    /// Whether no job waits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
+    fn lock(&self) -> MutexGuard<'_, Option<Book>> {
         // No code that can panic runs under the lock.
-        self.shared.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Jobs {
-    /// Makes those ready whose time has come.
-    fn promote(&mut self, now: Instant) {
-        while let Some(entry) = self.delayed.first_entry()
-            && entry.key().0 <= now
-        {
-            self.ready.push_back(entry.remove());
-        }
+impl Queue for MemoryQueue {
+    fn enqueue(&self, job: NewJob) -> Answer<'_, Enqueued> {
+        Box::pin(async move { self.with(|book, now| book.enqueue(job, now))? })
+    }
+
+    fn claim(&self, most: usize, visibility: Duration) -> Answer<'_, Vec<Lease>> {
+        Box::pin(async move { self.with(|book, now| book.claim(most, visibility, now)) })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let mut changed = pin!(self.changed.notified());
+                // From here on no notice is missed.
+                changed.as_mut().enable();
+                let Some(quiet) = self.quiet() else { return };
+                tokio::select! {
+                    () = changed => {}
+                    () = sleep(quiet) => {}
+                }
+            }
+        })
+    }
+
+    fn extend(&self, lease: LeaseRef, visibility: Duration) -> Answer<'_, Held> {
+        Box::pin(async move { self.with(|book, now| book.extend(lease, visibility, now)) })
+    }
+
+    fn intend(&self, lease: LeaseRef, intent: Intent) -> Answer<'_, Held> {
+        Box::pin(async move { self.with(|book, now| book.intend(lease, intent, now)) })
+    }
+
+    fn complete(&self, lease: LeaseRef, result: JobResult) -> Answer<'_, Completed> {
+        Box::pin(async move { self.with(|book, now| book.complete(lease, result, now)) })
+    }
+
+    fn retry(&self, lease: LeaseRef, after: Duration, reason: Reason) -> Answer<'_, Retried> {
+        Box::pin(async move { self.with(|book, now| book.retry(lease, after, reason, now)) })
+    }
+
+    fn bury(&self, lease: LeaseRef, reason: Reason, why: DeadReason) -> Answer<'_, Held> {
+        Box::pin(async move { self.with(|book, now| book.bury(lease, reason, why, now)) })
+    }
+
+    fn release(&self, lease: LeaseRef, after: Duration) -> Answer<'_, Held> {
+        Box::pin(async move { self.with(|book, now| book.release(lease, after, now)) })
+    }
+
+    fn unanswered(&self, most: usize) -> Answer<'_, Vec<JobView>> {
+        Box::pin(async move { self.with(|book, _| book.unanswered(most)) })
+    }
+
+    fn answered(&self, id: JobId) -> Answer<'_, bool> {
+        Box::pin(async move { self.with(|book, now| book.answered(id, now)) })
+    }
+
+    fn result(&self, key: RequestId) -> Answer<'_, Option<JobResult>> {
+        Box::pin(async move { self.with(|book, now| book.result(key, now)) })
+    }
+
+    fn list(&self, filter: Filter) -> Answer<'_, Vec<JobView>> {
+        Box::pin(async move { self.with(|book, now| book.list(&filter, now)) })
+    }
+
+    fn show(&self, id: JobId) -> Answer<'_, Option<JobView>> {
+        Box::pin(async move { self.with(|book, now| book.show(id, now)) })
+    }
+
+    fn revive(&self, id: JobId, deadline: WallTime) -> Answer<'_, bool> {
+        Box::pin(async move { self.with(|book, now| book.revive(id, deadline, now)) })
+    }
+
+    fn forget(&self, id: JobId) -> Answer<'_, bool> {
+        Box::pin(async move { self.with(|book, now| book.forget(id, now)) })
+    }
+
+    fn drain(&self) -> Answer<'_, Vec<JobView>> {
+        Box::pin(async move { self.with(|book, now| book.drain(now)) })
+    }
+
+    fn stats(&self) -> Answer<'_, Stats> {
+        Box::pin(async move { self.with(|book, now| book.stats(now)) })
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::None
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            *self.lock() = None;
+            self.changed.notify_waiters();
+        })
     }
 }
+
+impl fmt::Debug for MemoryQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not its jobs: they name people.
+        f.debug_struct("MemoryQueue").finish_non_exhaustive()
+    }
+}
+
+/// The clock is looked at this often, since it can be put forward, and a machine can sleep.
+const MOST_QUIET: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::domain::{Destination, FrontEnd, Options, RequestId};
+    use std::sync::Arc;
 
-    fn request(number: u64) -> Request {
-        let message = number.to_string().parse().unwrap();
-        Request {
-            id: RequestId::new(FrontEnd::Console, message, 0),
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::clock::instant;
+    use crate::domain::{Destination, FrontEnd, Options, Request};
+    use crate::queue::Priority;
+
+    const NOW: WallTime = WallTime::from_millis(1_800_000_000_000);
+
+    fn job(not_before: WallTime) -> NewJob {
+        let request = Request {
+            id: RequestId::new(FrontEnd::Console, "1".parse().unwrap(), 0),
             requester: "2".parse().unwrap(),
             link: "https://x.com/a/status/20".parse().unwrap(),
             destination: Destination {
                 front_end: FrontEnd::Console,
                 guild: None,
                 channel: "3".parse().unwrap(),
-                reply_to: Some(message),
+                reply_to: None,
             },
             options: Options::default(),
+        };
+        let deadline = NOW.plus(Duration::from_secs(3_600));
+        NewJob { request, priority: Priority::Interactive, not_before, deadline }
+    }
+
+    /// A clock that goes as the paused timers do, from `begun` on.
+    async fn drive(clock: Clock, begun: Instant) {
+        loop {
+            clock.set(NOW.plus(begun.elapsed()));
+            sleep(Duration::from_millis(10)).await;
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn jobs_come_in_order_and_count_their_attempts() {
-        let queue = MemoryQueue::new(2);
-        queue.enqueue(request(1)).unwrap();
-        queue.enqueue(request(2)).unwrap();
-        assert_eq!(queue.enqueue(request(3)), Err(QueueError::Full { capacity: 2 }));
-        let first = queue.lease().await;
-        assert_eq!((first.request.id, first.attempt), (request(1).id, 1));
-        queue.retry(first, Duration::from_secs(60));
-        assert_eq!(queue.lease().await.request.id, request(2).id);
+    async fn a_moment_that_comes_wakes_whoever_waits_though_nobody_calls() {
+        let clock = Clock::manual(NOW);
+        let queue = Arc::new(MemoryQueue::new(BookSettings::default(), clock.clone()));
+        queue.enqueue(job(NOW.plus(Duration::from_millis(2_500)))).await.unwrap();
         let begun = instant();
-        let again = queue.lease().await;
-        assert_eq!((again.request.id, again.attempt), (request(1).id, 2));
-        assert_eq!(instant().duration_since(begun), Duration::from_secs(60));
-        assert!(queue.is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_worker_that_waits_is_woken_by_an_earlier_job() {
-        let queue = MemoryQueue::new(10);
-        queue.enqueue(request(1)).unwrap();
-        let job = queue.lease().await;
-        queue.retry(job, Duration::from_secs(600));
-        let waiting = tokio::spawn({
-            let queue = queue.clone();
-            async move { queue.lease().await.request.id }
-        });
-        tokio::task::yield_now().await;
-        queue.enqueue(request(2)).unwrap();
-        assert_eq!(waiting.await.unwrap(), request(2).id);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn every_waiting_worker_gets_a_job() {
-        let queue = MemoryQueue::new(100);
-        let mut workers: Vec<_> = (0..4)
+        let driver = tokio::spawn(drive(clock, begun));
+        let waiters: Vec<_> = (0..3)
             .map(|_| {
-                let queue = queue.clone();
-                tokio::spawn(async move { queue.lease().await.request.id })
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move { queue.ready().await })
             })
             .collect();
-        tokio::task::yield_now().await;
-        (1..5).for_each(|number| queue.enqueue(request(number)).unwrap());
-        let mut got = Vec::new();
-        for worker in workers.drain(..) {
-            got.push(worker.await.unwrap());
+        for waiter in waiters {
+            waiter.await.unwrap();
         }
-        got.sort_unstable();
-        assert_eq!(got, (1..5).map(|number| request(number).id).collect::<Vec<_>>());
+        let waited = begun.elapsed();
+        assert!((2_500..=2_520).contains(&waited.as_millis()), "{waited:?}");
+        assert_eq!(queue.claim(9, Duration::from_secs(60)).await.unwrap().len(), 1);
+        driver.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_jumps_is_noticed_within_a_second() {
+        let clock = Clock::manual(NOW);
+        let queue = MemoryQueue::new(BookSettings::default(), clock.clone());
+        queue.enqueue(job(NOW.plus(Duration::from_secs(600)))).await.unwrap();
+        let begun = instant();
+        let jump = async {
+            sleep(Duration::from_millis(5_500)).await;
+            clock.set(NOW.plus(Duration::from_secs(600)));
+        };
+        tokio::join!(queue.ready(), jump);
+        assert_eq!(begun.elapsed(), Duration::from_secs(6));
     }
 }

@@ -145,6 +145,22 @@ impl Resolver {
             .answer()
     }
 
+    /// The post as the sources give it now, since what was remembered is of no use; `None` when that is so new that they
+    /// would say the same. Cancel-safe, as [`resolve`](Self::resolve).
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub async fn renew(&self, post: PostId) -> Option<Result<Arc<Post>, Failure>> {
+        let now = self.core.clock.now();
+        let known = self.core.remembered(post, now)?;
+        if now.since(known.made) < NEW {
+            return None;
+        }
+        let mut look_up = self.look_up(post, Errand::Renewal);
+        let outcome = look_up.wait_for(Option::is_some).await.ok()?.clone()?;
+        Some(outcome.and_then(|known| known.kept.answer()))
+    }
+
     /// The look-up of this post that is under way, or a new one.
     fn look_up(&self, post: PostId, errand: Errand) -> watch::Receiver<Option<Outcome>> {
         let mut under_way = self.core.under_way();
@@ -288,6 +304,8 @@ fn scattered(life: Duration, roll: u32) -> Duration {
 const COMMON_SIZE: usize = 4_096;
 /// In thousandths.
 const SCATTER: u32 = 100;
+/// An answer that is no older than this is what the sources would say now.
+const NEW: Duration = Duration::from_secs(60);
 /// So many answers from memory make a post one that is asked for again and again.
 const HOT: u32 = 3;
 /// A store that is this slow is not waited for: asking anew takes about as long.

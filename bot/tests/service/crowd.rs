@@ -18,7 +18,7 @@ async fn check(film: Film, askers: u64, channels: u64, action: &str) {
     let recorder = house.recorder();
     // Nothing is there before the last one has asked.
     recorder.hold();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let mut asking = JoinSet::new();
     for asker in 0..askers {
         let (house, intake) = (Arc::clone(&house), app.intake.clone());
@@ -86,7 +86,7 @@ async fn those_who_come_at_any_moment_of_the_work_cost_no_second_download() {
     house.cdn.on("/p.jpg", [Reply::ok(films::photo("teal")).header("Content-Type", "image/jpeg")]);
     house.post(&serde_json::json!([house.photo("/p.jpg")]));
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     for room in 1..=200 {
         crate::house::accepted(house.ask(&app.intake, room, LINK).await);
         tokio::task::yield_now().await;

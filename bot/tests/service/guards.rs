@@ -19,7 +19,7 @@ async fn the_third_request_of_two_is_told_when_to_come_back() {
     let mut house = House::with_video(films::ready()).await;
     house.config.rate_limit.max_requests = 2;
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 1, LINK).await);
     recorder.posted(1).await;
     // A repeated request counts as well.
@@ -51,7 +51,7 @@ async fn sensitive(policy: SensitivePolicy) -> House {
 async fn a_sensitive_post_comes_behind_a_spoiler() {
     let house = sensitive(SensitivePolicy::Spoiler).await;
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 1, LINK).await);
     assert!(recorder.posted(1).await[0].spoiler);
     app.stop().await;
@@ -61,7 +61,7 @@ async fn a_sensitive_post_comes_behind_a_spoiler() {
 async fn a_sensitive_post_is_refused_where_the_operator_says_so() {
     let house = sensitive(SensitivePolicy::Refuse).await;
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 1, LINK).await);
     assert_eq!(recorder.told(1).await[0].1, Notice::Failed(Failure::Sensitive));
     app.stop().await;
@@ -73,7 +73,7 @@ async fn a_sensitive_post_is_refused_where_the_operator_says_so() {
 async fn a_link_behind_a_spoiler_gives_a_spoiler() {
     let house = House::with_video(films::ready()).await;
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 1, &format!("||{LINK}||")).await);
     assert!(recorder.posted(1).await[0].spoiler);
     app.stop().await;
@@ -83,7 +83,7 @@ async fn a_link_behind_a_spoiler_gives_a_spoiler() {
 async fn told_of(house: &House, media: &serde_json::Value) -> Failure {
     house.post(media);
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 1, LINK).await);
     let told = recorder.told(1).await;
     assert_eq!(app.rooms.tracker.totals().counter(Counter::Retries), 0, "{told:?}");
@@ -125,7 +125,7 @@ async fn a_medium_that_leads_into_the_inside_is_asked_nowhere() {
         let number = 30 + u64::try_from(number).unwrap();
         house.x.on(&format!("/i/status/{number}"), [page(&tweet(number, &json!([medium])))]);
         let recorder = house.recorder();
-        let app = house.start(&recorder);
+        let app = house.start(&recorder).await;
         accepted(house.ask(&app.intake, 1, &format!("https://x.com/ann/status/{number}")).await);
         let told = recorder.told(1).await;
         assert!(matches!(&told[0].1, Notice::Failed(Failure::Forbidden { .. })), "{to}: {told:?}");

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use azalea_bot::app::{App, Rooms};
 use azalea_bot::clock::{Clock, WallTime};
-use azalea_bot::config::{Config, EnginePreset, SourceChoice};
+use azalea_bot::config::{Config, EnginePreset, QueueBackend, SourceChoice};
 use azalea_bot::dedup::Ended;
 use azalea_bot::domain::{ChannelId, FrontEnd, MessageId, Options, Request, UserId};
 use azalea_bot::guard::rate::{RateLimiter, RateSettings};
 use azalea_bot::intake::{Incoming, Intake, Outcome, Taken, Waiting};
+use azalea_bot::queue::{BookSettings, MemoryQueue};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -52,10 +53,11 @@ impl House {
         config.sources.fxtwitter_base_url = x.base().to_string();
         config.download.allow_private = true;
         config.download.allow_hosts = vec!["127.0.0.1".to_owned()];
+        config.queue.backend = QueueBackend::Memory;
         config.engine.preset = EnginePreset::Fast;
         config.engine.threads = 2;
         config.rate_limit.max_requests = 0;
-        let clock = Clock::manual(WallTime::from_millis(1_800_000_000_000));
+        let clock = Clock::running(WallTime::from_millis(1_800_000_000_000));
         Self { x, cdn, config, clock, folder, messages: AtomicU64::new(1) }
     }
 
@@ -95,21 +97,24 @@ impl House {
         Recorder::new(LIMIT, self.clock.clone())
     }
 
-    pub(crate) fn start(&self, recorder: &Arc<Recorder>) -> App {
-        App::start(&self.config, self.clock.clone(), Arc::clone(recorder) as _).unwrap()
+    pub(crate) async fn start(&self, recorder: &Arc<Recorder>) -> App {
+        App::start(&self.config, self.clock.clone(), Arc::clone(recorder) as _).await.unwrap()
     }
 
     /// A service whose pauses between attempts are short. The rest is as in [`App`].
     pub(crate) fn impatient(&self, recorder: &Arc<Recorder>) -> Impatient {
         let rooms = Rooms::new(&self.config, self.clock.clone()).unwrap();
-        let mut worker = rooms.worker(&self.config, Arc::clone(recorder) as _);
+        let rules = BookSettings { max_attempts: self.config.queue.max_attempts, ..BookSettings::default() };
+        let queue = Arc::new(MemoryQueue::new(rules, self.clock.clone()));
+        let mut worker = rooms.worker(&self.config, queue, Arc::clone(recorder) as _);
         worker.settings.backoff = Duration::from_millis(1);
         let intake = Intake::new(
             RateLimiter::new(&RateSettings { max_requests: 0, ..RateSettings::default() }),
             worker.desk.clone(),
             worker.processed.clone(),
-            worker.queue.clone(),
+            Arc::clone(&worker.queue),
             worker.tracker.clone(),
+            self.clock.clone(),
         );
         let cancel = CancellationToken::new();
         let running = tokio::spawn(worker.run(cancel.clone()));

@@ -1,5 +1,7 @@
 //! Which media of a post come, as which files.
 
+use std::time::Duration;
+
 use azalea_bot::config::SourceChoice;
 use azalea_bot::domain::MediumKind;
 use serde_json::json;
@@ -32,7 +34,7 @@ async fn album() -> House {
 /// What comes of this link.
 async fn answer(house: &House, link: &str) -> Posted {
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 1, link).await);
     recorder.until(|seen| seen.posted.len() + seen.told.len() > 0).await;
     app.stop().await;
@@ -84,6 +86,57 @@ async fn a_medium_that_cannot_be_used_is_missing_and_the_others_come() {
     let names: Vec<_> = posted.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["ann-20-1.jpg", "ann-20-3.mp4", "ann-20-4.jpg"]);
     assert_eq!(posted.missing.iter().map(|failure| failure.code()).collect::<Vec<_>>(), ["unsupported"]);
+}
+
+#[tokio::test]
+async fn a_medium_that_its_server_does_not_have_is_missing_and_the_others_come() {
+    let house = album().await;
+    house.cdn.on("/b.jpg", [Reply::status(404)]);
+    house.cdn.on("/c.jpg", [Reply::status(403)]);
+    let posted = answer(&house, LINK).await;
+    let names: Vec<_> = posted.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["ann-20-1.jpg", "ann-20-3.mp4"]);
+    assert_eq!(posted.missing.iter().map(|failure| failure.code()).collect::<Vec<_>>(), ["missing"; 2]);
+    // The post was asked for a moment ago: asking again would say the same.
+    assert_eq!((house.x.hits(POST), house.cdn.hits("/b.jpg")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_medium_in_trouble_holds_the_others_up_for_two_attempts() {
+    let house = album().await;
+    house.cdn.on("/b.jpg", [Reply::status(503)]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let posted = recorder.posted(1).await;
+    let names: Vec<_> = posted[0].files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["ann-20-1.jpg", "ann-20-3.mp4", "ann-20-4.jpg"]);
+    assert_eq!(posted[0].missing.iter().map(|failure| failure.code()).collect::<Vec<_>>(), ["transient"]);
+    service.stop().await;
+    assert_eq!((house.cdn.hits("/a.jpg"), house.cdn.hits("/v.mp4")), (1, 1), "what was made is kept");
+    assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (1, 0));
+}
+
+#[tokio::test]
+async fn a_remembered_post_whose_media_moved_is_asked_for_anew() {
+    let house = House::with_video(films::ready()).await;
+    let recorder = house.recorder();
+    let app = house.start(&recorder).await;
+    accepted(house.ask(&app.intake, 1, "https://x.com/ann/status/20/video/1").await);
+    recorder.posted(1).await;
+    house.cdn.on("/v.mp4", [Reply::status(404)]);
+    house.cdn.on("/w.mp4", [Reply::file(films::old())]);
+    house.post(&json!([house.video("/w.mp4")]));
+    app.stop().await;
+    std::fs::remove_dir_all(house.config.store.path.join("artifacts")).unwrap();
+
+    house.clock.set(house.clock.now().plus(Duration::from_secs(3_600)));
+    let app = house.start(&recorder).await;
+    accepted(house.ask(&app.intake, 2, LINK).await);
+    let posted = recorder.posted(2).await;
+    app.stop().await;
+    assert_eq!(posted[1].files[0].action, "transcode", "it is the other film");
+    assert_eq!((house.x.hits(POST), house.cdn.hits("/w.mp4")), (2, 1));
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use azalea_bot::domain::{
 };
 use azalea_bot::guard::audience::Place;
 use azalea_bot::pipeline::delivery::{Delivery, Notice, Parcel};
+use azalea_bot::pipeline::posting::Posting;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -171,6 +172,7 @@ impl Delivery for Recorder {
         &'a self,
         request: &'a Request,
         parcel: Parcel,
+        _: &'a Posting,
     ) -> BoxFuture<'a, Result<Delivered, Failure>> {
         self.post(request, parcel).boxed()
     }

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use azalea_bot::app::Rooms;
 use azalea_bot::domain::{ArtifactKey, Edits, Failure, GoneReason, LimitClass, PostId};
 use azalea_bot::metrics::Counter;
+use azalea_bot::pipeline::activity::Activity;
 use azalea_bot::pipeline::delivery::Notice;
 use azalea_bot::pipeline::optimize::{Order, PROFILE};
 use serde_json::json;
@@ -77,6 +78,19 @@ async fn trouble_that_does_not_end_is_told_after_the_last_attempt() {
     service.stop().await;
     assert_eq!(house.x.hits(POST), 5);
     assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (0, 1));
+}
+
+#[tokio::test]
+async fn an_upstream_that_wants_hours_is_not_waited_for() {
+    let house = House::new().await;
+    house.x.on(POST, [Reply::status(429).header("Retry-After", "86400")]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let told = recorder.told(1).await;
+    assert!(matches!(&told[0].1, Notice::Failed(Failure::Transient { .. })), "{told:?}");
+    assert_eq!(service.rooms.tracker.totals().counter(Counter::Retries), 0);
+    service.stop().await;
 }
 
 #[tokio::test]
@@ -183,7 +197,7 @@ async fn another_takes_over_when_the_one_who_makes_a_file_is_cancelled() {
     let limit = LimitClass::new(NonZeroU64::new(LIMIT).unwrap());
     let edits = Edits::default();
     let key = ArtifactKey { post: medium.post, medium: medium.index, edits, limit, profile: PROFILE };
-    let order = Order { key, medium };
+    let order = Order { key, medium, activity: Activity::default() };
     let (first, second) = (CancellationToken::new(), CancellationToken::new());
     let cancelling = async {
         house.cdn.requests(1).await;

@@ -49,7 +49,7 @@ async fn stopping_while_a_post_is_resolved() {
     let house = House::new().await;
     house.x.on(POST, [Reply::silent()]);
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let behind = ask(&house, &app).await;
     house.x.requests(1).await;
     check_stop(&house, &recorder, app, behind).await;
@@ -61,7 +61,7 @@ async fn stopping_while_a_file_is_downloaded() {
     let house = House::with_video(Film::clone(&film)).await;
     house.cdn.on("/v.mp4", [Reply::file(Film::clone(&film)).stall_after(film.len() / 2)]);
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let behind = ask(&house, &app).await;
     house.cdn.requests(1).await;
     check_stop(&house, &recorder, app, behind).await;
@@ -71,7 +71,7 @@ async fn stopping_while_a_file_is_downloaded() {
 async fn stopping_while_a_file_is_made() {
     let house = House::with_video(films::endless()).await;
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let behind = ask(&house, &app).await;
     // All of it has arrived, so the engine alone is at work.
     let downloaded = async {
@@ -89,13 +89,13 @@ async fn stopping_while_a_result_is_delivered() {
     let house = House::with_video(films::ready()).await;
     let recorder = house.recorder();
     recorder.manner(channel(1), Manner::Hangs);
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let behind = ask(&house, &app).await;
     recorder.until(|seen| seen.stages.contains(&(channel(1), Stage::Upload))).await;
     check_stop(&house, &recorder, app, behind).await;
 
     // What was made by then is there for the next run.
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     accepted(house.ask(&app.intake, 2, LINK).await);
     recorder.posted(1).await;
     app.stop().await;
@@ -107,7 +107,7 @@ async fn stopping_while_a_request_waits_for_its_next_attempt() {
     let house = House::new().await;
     house.x.on(POST, [Reply::status(503).header("Retry-After", "200")]);
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let behind = ask(&house, &app).await;
     let retried = async {
         while app.rooms.tracker.totals().counter(Counter::Retries) == 0 {
@@ -121,7 +121,7 @@ async fn stopping_while_a_request_waits_for_its_next_attempt() {
 #[tokio::test]
 async fn stopping_with_nothing_to_do() {
     let house = House::new().await;
-    let app = house.start(&house.recorder());
+    let app = house.start(&house.recorder()).await;
     let begun = instant();
     app.stop().await;
     assert!(begun.elapsed() < SOON);
@@ -131,7 +131,7 @@ async fn stopping_with_nothing_to_do() {
 async fn what_is_asked_after_the_end_is_refused_and_not_lost() {
     let house = House::with_video(films::ready()).await;
     let recorder = house.recorder();
-    let app = house.start(&recorder);
+    let app = house.start(&recorder).await;
     let intake = app.intake.clone();
     app.stop().await;
     for _ in 0..2 {
@@ -186,7 +186,7 @@ async fn a_terminal_that_is_stopped_leaves_nothing_behind() {
     let limit = LimitClass::new(NonZeroU64::new(LIMIT).unwrap());
     let (terminal, mut events) =
         Terminal::new(output.clone(), Layout::ByChannel, limit, house.clock.clone(), Names::in_memory());
-    let app = App::start(&house.config, house.clock.clone(), Arc::new(terminal)).unwrap();
+    let app = App::start(&house.config, house.clock.clone(), Arc::new(terminal)).await.unwrap();
     accepted(house.ask(&app.intake, 1, LINK).await);
     house.cdn.requests(2).await;
     app.stop().await;

@@ -100,11 +100,11 @@ pub enum DownloadError {
 
 impl From<DownloadError> for Failure {
     /// The class when no variant is left to try. The file's absence does not prove the post's: what is known about
-    /// the post may be old.
+    /// the post may be old, so it is asked for anew before this is the last word.
     fn from(error: DownloadError) -> Self {
         match error {
             DownloadError::Missing { .. } | DownloadError::Denied { .. } => {
-                Self::transient(error.to_string())
+                Self::Missing { what: error.to_string() }
             }
             DownloadError::Failed(failure) => failure,
         }

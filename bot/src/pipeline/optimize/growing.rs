@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::domain::Failure;
+use crate::pipeline::activity::Activity;
 use crate::pipeline::download::Sink;
 
 /// The end that a download writes to. Each time the file begins, a new source for the engine comes out of the
@@ -17,6 +18,7 @@ pub(super) struct Feed {
     sources: mpsc::Sender<Source>,
     writer: Option<GrowingWriter>,
     over: Arc<AtomicBool>,
+    activity: Activity,
 }
 
 /// Begins of one file: more than a download ever makes before the receiver looks.
@@ -24,10 +26,13 @@ const BEGINS: usize = 8;
 
 impl Feed {
     /// A feed of at most `capacity` bytes, the sources it gives, and a flag that is up once the engine wants no more.
-    pub(super) fn new(capacity: ByteSize) -> (Self, mpsc::Receiver<Source>, Arc<AtomicBool>) {
+    pub(super) fn new(
+        capacity: ByteSize,
+        activity: Activity,
+    ) -> (Self, mpsc::Receiver<Source>, Arc<AtomicBool>) {
         let (sources, receiver) = mpsc::channel(BEGINS);
         let over = Arc::new(AtomicBool::new(false));
-        (Self { capacity, sources, writer: None, over: Arc::clone(&over) }, receiver, over)
+        (Self { capacity, sources, writer: None, over: Arc::clone(&over), activity }, receiver, over)
     }
 
     /// All has arrived.
@@ -52,6 +57,7 @@ impl Sink for Feed {
         let Some(writer) = &mut self.writer else {
             return Err(Failure::ours("bytes came before their file"));
         };
+        self.activity.moved();
         writer.append(chunk).map_err(|error| {
             if error.kind() == azalea_engine::ErrorKind::TooLarge {
                 Failure::TooLarge { what: error.to_string() }

@@ -3,6 +3,7 @@
 //! A file is looked for among the finished ones first; of all who want the same one at once, one makes it, and the
 //! others wait without holding a worker. The engine works while the download is still running.
 
+use std::convert::Infallible;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use azalea_engine::{ByteSize, Engine, Error, Fit, Fitted, Limits, Preset, Report, Source, Wanted};
+use dashmap::DashMap;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -20,6 +22,7 @@ use crate::dedup::{Claim, InFlight, InFlightSettings, WaitOutcome};
 use crate::domain::{ArtifactKey, Edits, Failure, Form, Medium, ProfileVersion, Stage, Variant};
 use crate::http::Http;
 use crate::metrics::{Counter, Tracker};
+use crate::pipeline::activity::Activity;
 use crate::pipeline::choose::{Bounds, choose};
 use crate::pipeline::download::{DownloadError, DownloadLimits, Downloaded, download};
 use crate::store::Artifacts;
@@ -79,6 +82,8 @@ pub struct Order<'a> {
     pub key: ArtifactKey,
     /// What it is made from.
     pub medium: &'a Medium,
+    /// Moves while the file is being made, by whomever.
+    pub activity: Activity,
 }
 
 /// Makes files. Clones share the engine and all claims.
@@ -91,6 +96,8 @@ struct Inner {
     http: Http,
     artifacts: Artifacts,
     making: InFlight<ArtifactKey, Result<Arc<Made>, Failure>>,
+    /// Signs of those who make files, for those who wait for them.
+    signs: DashMap<ArtifactKey, Activity>,
     /// One for each file that is fetched and made; who waits for somebody else's has none.
     places: Semaphore,
     tracker: Tracker,
@@ -116,7 +123,8 @@ impl Optimizer {
             builder.build().map_err(|error| Failure::ours(format!("the engine does not start: {error}")))?;
         let making = InFlight::new(settings.claims);
         let places = Semaphore::new(settings.workers.max(1));
-        Ok(Self(Arc::new(Inner { engine, http, artifacts, making, places, tracker, settings })))
+        let signs = DashMap::new();
+        Ok(Self(Arc::new(Inner { engine, http, artifacts, making, signs, places, tracker, settings })))
     }
 
     /// The file for an order: kept, made by somebody else just now, or made here.
@@ -138,6 +146,7 @@ impl Optimizer {
                         biased;
                         () = cancel.cancelled() => return Err(Failure::Cancelled),
                         place = inner.places.acquire() => place,
+                        never = keep_moving(&order.activity) => match never {},
                     };
                     ownership.begin_work(instant());
                     // Whoever held the claim until now may have put the file away since it was looked for.
@@ -148,7 +157,9 @@ impl Optimizer {
                         return Ok(made);
                     }
                     inner.tracker.count(Counter::ArtifactMisses, 1);
+                    let shown = Shown::new(&inner.signs, order);
                     let result = inner.work(order, cancel).await;
+                    drop(shown);
                     drop(place);
                     // That its owner gave up says nothing to the others: one of them takes over.
                     if !matches!(result, Err(Failure::Cancelled)) {
@@ -161,6 +172,7 @@ impl Optimizer {
                         biased;
                         () = cancel.cancelled() => return Err(Failure::Cancelled),
                         outcome = waiter.wait() => outcome,
+                        never = inner.follow(order) => match never {},
                     };
                     if let WaitOutcome::Done(result) = outcome {
                         inner.tracker.count(Counter::Deduplicated, 1);
@@ -185,10 +197,11 @@ impl Optimizer {
         let inner = &*self.0;
         let begun = instant();
         let fit = inner.settings.fit(limit, edits);
+        let activity = Activity::default();
         let fitted = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Failure::Cancelled),
-            fitted = inner.engine_fit(Source::path(path), fit) => fitted,
+            fitted = inner.engine_fit(Source::path(path), fit, &activity) => fitted,
         };
         let fitted = fitted.map_err(|error| match &error {
             // Nobody else is to blame for a file of one's own, and waiting does not mend it.
@@ -222,7 +235,7 @@ impl Inner {
             let made = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(Failure::Cancelled),
-                made = self.fetch_and_fit(variant, limit, edits, cancel) => made,
+                made = self.fetch_and_fit(variant, limit, order, cancel) => made,
             };
             match made {
                 Ok((fitted, times)) => return Ok(Arc::new(self.keep(order, fitted, times).await)),
@@ -241,14 +254,14 @@ impl Inner {
         &self,
         variant: &Variant,
         limit: u64,
-        edits: Edits,
+        order: &Order<'_>,
         cancel: &CancellationToken,
     ) -> Result<(Fitted, Times), DownloadError> {
         let url = Url::parse(&variant.url)
             .map_err(|error| Failure::Forbidden { what: format!("an address that is none ({error})") })?;
         let limits = self.settings.download;
-        let fit = self.settings.fit(limit, edits);
-        let (mut feed, sources, over) = Feed::new(ByteSize::new(limits.max_bytes));
+        let fit = self.settings.fit(limit, order.key.edits);
+        let (mut feed, sources, over) = Feed::new(ByteSize::new(limits.max_bytes), order.activity.clone());
         let begun = instant();
         let downloading = async {
             let downloaded = download(&self.http, &url, limits, &mut feed, cancel).await;
@@ -258,7 +271,7 @@ impl Inner {
             }
             (downloaded, took)
         };
-        let fitting = self.fit_last(sources, fit);
+        let fitting = self.fit_last(sources, fit, &order.activity);
         tokio::pin!(downloading, fitting);
         let mut times = Times::default();
         let fitted = tokio::select! {
@@ -309,13 +322,18 @@ impl Inner {
     }
 
     /// Fits the last source that comes: one that comes later takes the place of the one before.
-    async fn fit_last(&self, mut sources: mpsc::Receiver<Source>, fit: Fit) -> Result<Fitted, Failure> {
+    async fn fit_last(
+        &self,
+        mut sources: mpsc::Receiver<Source>,
+        fit: Fit,
+        activity: &Activity,
+    ) -> Result<Fitted, Failure> {
         let Some(mut source) = sources.recv().await else {
             // The download ended before its first byte, and is the one that says why.
             return std::future::pending().await;
         };
         loop {
-            let fitting = self.fit(source, fit);
+            let fitting = self.fit(source, fit, activity);
             tokio::pin!(fitting);
             tokio::select! {
                 biased;
@@ -325,12 +343,42 @@ impl Inner {
         }
     }
 
-    async fn fit(&self, source: Source, fit: Fit) -> Result<Fitted, Failure> {
-        self.engine_fit(source, fit).await.map_err(|error| failure(&error))
+    async fn fit(&self, source: Source, fit: Fit, activity: &Activity) -> Result<Fitted, Failure> {
+        self.engine_fit(source, fit, activity).await.map_err(|error| failure(&error))
     }
 
-    async fn engine_fit(&self, source: Source, fit: Fit) -> Result<Fitted, Error> {
-        self.engine.submit(source, fit).await?.await
+    async fn engine_fit(&self, source: Source, fit: Fit, activity: &Activity) -> Result<Fitted, Error> {
+        let mut job = self.engine.submit(source, fit).await?;
+        let mut looks = looks();
+        let mut before = job.progress();
+        loop {
+            tokio::select! {
+                biased;
+                fitted = &mut job => return fitted,
+                _ = looks.tick() => {}
+            }
+            let now = job.progress();
+            // One that waits for a thread hangs on nothing but its turn.
+            if now != before || now.stage == azalea_engine::Stage::Queued {
+                activity.moved();
+            }
+            before = now;
+        }
+    }
+
+    /// Passes on the signs of whoever makes the file. Never ends.
+    async fn follow(&self, order: &Order<'_>) -> Infallible {
+        let mut looks = looks();
+        let mut before = None;
+        loop {
+            looks.tick().await;
+            let now = self.signs.get(&order.key).map(|activity| activity.seen());
+            // One who made nothing yet waits for a place, which says so by itself.
+            if now != before || now.is_none() {
+                order.activity.moved();
+            }
+            before = now;
+        }
     }
 
     /// Keeps what was made for the next one who wants it. Where that fails, it is there for this one all the same.
@@ -346,6 +394,43 @@ impl Inner {
         };
         let content = kept.map_or(Content::Memory(bytes), Content::Disk);
         Made { content, facts, times }
+    }
+}
+
+/// Signs that are shown while a file is made.
+struct Shown<'a> {
+    signs: &'a DashMap<ArtifactKey, Activity>,
+    key: ArtifactKey,
+}
+
+impl<'a> Shown<'a> {
+    fn new(signs: &'a DashMap<ArtifactKey, Activity>, order: &Order<'_>) -> Self {
+        signs.insert(order.key, order.activity.clone());
+        Self { signs, key: order.key }
+    }
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.signs.remove(&self.key);
+    }
+}
+
+/// How often somebody looks whether work goes on.
+const LOOK: Duration = Duration::from_secs(1);
+
+fn looks() -> Interval {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
+
+/// Who waits for a place does not hang: those who have the places must end.
+async fn keep_moving(activity: &Activity) -> Infallible {
+    let mut looks = looks();
+    loop {
+        looks.tick().await;
+        activity.moved();
     }
 }
 

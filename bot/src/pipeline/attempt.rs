@@ -1,0 +1,235 @@
+//! One attempt at one job: from its lease to a word to the queue, and to the one who asked.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::instant;
+use crate::dedup::{Delivered, DeliveryOwnership, Place};
+use crate::domain::{DeliveryKey, Disposition, Failure, Request, Stage};
+use crate::metrics::Counter;
+use crate::pipeline::activity::Activity;
+use crate::pipeline::delivery::Notice;
+use crate::pipeline::posting::Posting;
+use crate::pipeline::worker::Worker;
+use crate::queue::{Completed, Held, JobResult, Lease, LeaseRef, QueueError, Reason, Retried};
+
+/// How an attempt came out of the work.
+enum Outcome {
+    Delivered(Delivered),
+    /// Where, when it came so far.
+    Failed(Failure, Option<Stage>),
+    /// The service ends.
+    Stopped,
+    /// Somebody else has the job by now.
+    Lost,
+}
+
+impl Worker {
+    /// Works on a job once.
+    pub(super) async fn handle(&self, lease: Lease, stop: &CancellationToken) {
+        let request = &lease.request;
+        let key = DeliveryKey::of(request);
+        let Some(ownership) = self.own(request, &key) else {
+            // Somebody works on the same delivery for somebody else: when it is there, this one is a pointer.
+            self.queue_said("release", self.queue.release(lease.lease, BEHIND).await);
+            return;
+        };
+        ownership.begin_work(instant());
+        // Delivered for somebody else while the request waited; or for this one, by an attempt that was not heard of.
+        if let Some(delivered) = self.processed.get(&key).await {
+            let delivered = Delivered::clone(&delivered);
+            if lease.intent.is_none() {
+                self.tracker.count(Counter::Pointers, 1);
+                self.delivery.tell(request, Notice::Pointer(delivered.clone())).await;
+            }
+            self.complete(lease.lease, result_of(&delivered)).await;
+            ownership.complete(Ok(delivered));
+            return;
+        }
+        match self.work(&lease, stop).await {
+            Outcome::Delivered(delivered) => {
+                // First, and with the end of the job: what is stored is not done again.
+                self.complete(lease.lease, result_of(&delivered)).await;
+                self.tracker.count(Counter::Delivered, 1);
+                self.processed.record(&key, delivered.clone());
+                ownership.complete(Ok(delivered));
+            }
+            Outcome::Failed(failure, stage) => self.failed(&lease, ownership, failure, stage).await,
+            Outcome::Stopped if !self.queue.keeps(lease.lease.job) => {
+                self.answer(&lease, ownership, Failure::Cancelled).await;
+            }
+            Outcome::Stopped => {
+                self.queue_said("release", self.queue.release(lease.lease, Duration::ZERO).await);
+            }
+            Outcome::Lost => {
+                tracing::warn!(request = %request.id, attempt = lease.attempt, "the lease on a job ran out");
+            }
+        }
+    }
+
+    /// The claim on the request's delivery: made when it was taken, or now, as after a restart.
+    fn own(&self, request: &Request, key: &DeliveryKey) -> Option<DeliveryOwnership> {
+        if let Some(ownership) = self.desk.take(request.id) {
+            return Some(ownership);
+        }
+        match self.desk.claim(key, request.id, instant()) {
+            Place::First => self.desk.take(request.id),
+            Place::Behind(_) => None,
+        }
+    }
+
+    /// Does the work, and holds the lease as long as it gets somewhere.
+    async fn work(&self, lease: &Lease, stop: &CancellationToken) -> Outcome {
+        let cancel = stop.child_token();
+        let activity = Activity::default();
+        let posting = Posting::new(Arc::clone(&self.queue), lease, self.clock.clone());
+        let fulfilled = tokio::select! {
+            biased;
+            fulfilled = self.fulfil(&lease.request, &posting, &activity, &cancel) => fulfilled,
+            () = self.hold(lease.lease, &activity) => return Outcome::Lost,
+        };
+        match fulfilled {
+            Ok(delivered) => Outcome::Delivered(delivered),
+            Err(Failure::Cancelled) if stop.is_cancelled() => Outcome::Stopped,
+            Err(failure) => Outcome::Failed(failure, activity.stage()),
+        }
+    }
+
+    /// Extends a lease while there are signs of progress. Ends when it is over.
+    async fn hold(&self, lease: LeaseRef, activity: &Activity) {
+        let visibility = self.settings.lease;
+        let mut until = after(visibility);
+        let mut seen = activity.seen();
+        loop {
+            sleep(visibility / BEATS).await;
+            let now = activity.seen();
+            if now == seen {
+                if until.is_some_and(|until| instant() >= until) {
+                    return;
+                }
+                continue;
+            }
+            seen = now;
+            match self.queue.extend(lease, visibility).await {
+                Ok(Held::Until(_)) => until = after(visibility),
+                Ok(Held::Lost) => return,
+                // It is held as long as the queue cannot say otherwise.
+                Err(error) => tracing::debug!(%error, job = %lease.job, "a lease was not extended"),
+            }
+        }
+    }
+
+    /// Puts a job back that may work later; the others are answered at once.
+    async fn failed(
+        &self,
+        lease: &Lease,
+        ownership: DeliveryOwnership,
+        failure: Failure,
+        stage: Option<Stage>,
+    ) {
+        let Disposition::Retry(asked) = failure.disposition() else {
+            return self.answer(lease, ownership, failure).await;
+        };
+        // Whoever asked is told now rather than after hours of silence.
+        if asked.is_some_and(|asked| asked > MOST_ASKED) {
+            return self.answer(lease, ownership, failure).await;
+        }
+        let pause = self.pause(lease.attempt, asked, &failure);
+        let request = &lease.request;
+        match self.queue.retry(lease.lease, pause, reason_of(&failure, stage)).await {
+            Ok(Retried::At(_)) => {
+                tracing::info!(request = %request.id, attempt = lease.attempt, %failure, ?pause, "tried again later");
+                self.tracker.count(Counter::Retries, 1);
+                self.desk.put_back(request.id, ownership);
+            }
+            // It is told with the other dead letters.
+            Ok(Retried::Dead(_)) => drop(ownership.complete(Err(failure))),
+            Ok(Retried::Lost) => drop(ownership),
+            Err(error) => {
+                // Its lease runs out, and then it comes back by itself.
+                self.queue_said::<()>("retry", Err(error));
+                self.desk.put_back(request.id, ownership);
+            }
+        }
+    }
+
+    /// Tells why there is no media, and ends the job with that.
+    async fn answer(&self, lease: &Lease, ownership: DeliveryOwnership, failure: Failure) {
+        let request = &lease.request;
+        tracing::info!(request = %request.id, code = failure.code(), %failure, "ended without media");
+        self.tracker.count(Counter::Failed, 1);
+        self.delivery.tell(request, Notice::Failed(failure.clone())).await;
+        let code = failure.code().to_owned();
+        self.complete(lease.lease, JobResult::Answered { code, at: self.clock.now() }).await;
+        ownership.complete(Err(failure));
+    }
+
+    /// Ends a job. A queue in trouble is asked again some times, since what is not stored is done again.
+    async fn complete(&self, lease: LeaseRef, result: JobResult) {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..TRIES {
+            match self.queue.complete(lease, result.clone()).await {
+                Ok(Completed::Done | Completed::Already(_)) => return,
+                Ok(Completed::Lost) => {
+                    tracing::warn!(job = %lease.job, "a job was ended whose lease had run out");
+                    return;
+                }
+                Err(QueueError::Closed) => break,
+                Err(error) => tracing::debug!(%error, job = %lease.job, "the end of a job is not stored yet"),
+            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2);
+        }
+        tracing::error!(job = %lease.job, "the end of a job could not be stored; it may be done again");
+    }
+
+    fn queue_said<T>(&self, call: &str, answer: Result<T, QueueError>) {
+        if let Err(error) = answer {
+            tracing::warn!(%error, call, "the queue did not do what it was asked");
+        }
+    }
+
+    /// The pause before the attempt after `attempt`: at least what the upstream asked for, with full jitter. When
+    /// nobody knows whether an upload arrived, it is short: a front end knows a repetition for some minutes only.
+    fn pause(&self, attempt: u32, asked: Option<Duration>, failure: &Failure) -> Duration {
+        let doubled = self.settings.backoff.saturating_mul(1 << attempt.saturating_sub(1).min(12));
+        let unknown = matches!(failure, Failure::TimedOut { stage: Stage::Upload });
+        let most = if unknown { doubled.min(FIRST_PAUSE) } else { doubled.min(LONGEST_PAUSE) };
+        most.mul_f64(fastrand::f64()).max(asked.unwrap_or_default())
+    }
+}
+
+fn after(time: Duration) -> Option<Instant> {
+    instant().checked_add(time)
+}
+
+fn result_of(delivered: &Delivered) -> JobResult {
+    let Delivered { front_end, channel, messages, at } = delivered.clone();
+    JobResult::Delivered { front_end, channel, messages, at }
+}
+
+fn reason_of(failure: &Failure, stage: Option<Stage>) -> Reason {
+    let mut chain = vec![failure.to_string()];
+    let mut next = failure.source();
+    while let Some(cause) = next {
+        chain.push(cause.to_string());
+        next = cause.source();
+    }
+    Reason { stage, code: failure.code().to_owned(), chain }
+}
+
+/// How often a lease is looked after before it would run out.
+const BEATS: u32 = 3;
+/// When a job is looked at again whose delivery somebody else works on.
+const BEHIND: Duration = Duration::from_secs(30);
+/// How often the end of a job is tried to be stored.
+const TRIES: u32 = 6;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// An upstream that asks for a longer pause than this is not waited for.
+const MOST_ASKED: Duration = Duration::from_secs(900);
+/// Pauses between attempts are never longer than this, unless an upstream asks for more.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);

@@ -1,0 +1,217 @@
+//! From a request to a delivery, once: resolve, download and optimize, deliver.
+
+use std::num::NonZeroU8;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::instant;
+use crate::dedup::{Delivered, Ended};
+use crate::domain::{
+    ArtifactKey, Disposition, Edits, Failure, LimitClass, MediaChoice, Medium, MediumKind, Post, Request,
+    Stage,
+};
+use crate::guard::audience::{self, Audience};
+use crate::metrics::Counter;
+use crate::pipeline::activity::Activity;
+use crate::pipeline::delivery::{Parcel, ParcelFile};
+use crate::pipeline::optimize::{Made, Order, PROFILE};
+use crate::pipeline::posting::Posting;
+use crate::pipeline::worker::Worker;
+
+impl Worker {
+    /// From a request to a delivery, once, without claims and without another attempt.
+    ///
+    /// # Errors
+    /// What a stage failed with.
+    pub async fn fulfil(
+        &self,
+        request: &Request,
+        posting: &Posting,
+        activity: &Activity,
+        cancel: &CancellationToken,
+    ) -> Ended {
+        let work = async {
+            self.begin(request, Stage::Resolve, activity);
+            let post = self.resolve(request).await?;
+            let whole = posting.attempt() < PARTS_FROM;
+            let mut parcel = self.prepare(request, &post, whole, activity, cancel).await;
+            // Addresses of media change: what is remembered of the post may be old.
+            if lacks_files(&parcel)
+                && let Some(renewed) = self.renew(request).await
+            {
+                parcel = self.prepare(request, &renewed, whole, activity, cancel).await;
+            }
+            let parcel = parcel?;
+            self.begin(request, Stage::Upload, activity);
+            self.deliver(request, parcel, posting).await
+        };
+        // What a job works with is its own, or whole after each of its steps: nothing half done is seen by others.
+        let work = AssertUnwindSafe(work).catch_unwind();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            ended = work => ended.unwrap_or_else(|_| {
+                tracing::error!(request = %request.id, "a fault in the program ended the work on a request");
+                Err(Failure::ours("a fault in the program ended the work on it"))
+            }),
+        }
+    }
+
+    fn begin(&self, request: &Request, stage: Stage, activity: &Activity) {
+        activity.begin(stage);
+        self.delivery.progress(request, stage);
+    }
+
+    async fn resolve(&self, request: &Request) -> Result<Arc<Post>, Failure> {
+        let begun = instant();
+        let resolved = timeout(self.settings.resolve_timeout, self.resolver.resolve(request.post())).await;
+        let result = resolved.unwrap_or(Err(Failure::TimedOut { stage: Stage::Resolve }));
+        match &result {
+            Ok(_) => self.tracker.stage(Stage::Resolve, instant().saturating_duration_since(begun)),
+            Err(failure) => self.tracker.failure(Stage::Resolve, failure.code()),
+        }
+        result
+    }
+
+    /// The post as it is now, unless what is known of it is new.
+    async fn renew(&self, request: &Request) -> Option<Arc<Post>> {
+        let renewed = timeout(self.settings.resolve_timeout, self.resolver.renew(request.post()));
+        // What goes wrong here says nothing about the media that were missing.
+        renewed.await.ok().flatten()?.ok()
+    }
+
+    /// Makes the files that are wanted; those of the post that cannot be had are named. As long as it should be `whole`,
+    /// one that may be had later is a reason to try again.
+    async fn prepare(
+        &self,
+        request: &Request,
+        post: &Post,
+        whole: bool,
+        activity: &Activity,
+        cancel: &CancellationToken,
+    ) -> Result<Parcel, Failure> {
+        let wanted = wanted(post, request.choice());
+        if wanted.is_empty() {
+            return Err(Failure::NoMedia);
+        }
+        let content = audience::Content { sensitive: post.sensitive, spoiler_wished: request.spoiler() };
+        let place = self.delivery.place(&request.destination);
+        let spoiler = match audience::judge(self.settings.sensitive, content, place) {
+            Audience::Deliver { spoiler } => spoiler,
+            Audience::Refuse(_) => return Err(Failure::Sensitive),
+        };
+        self.begin(request, Stage::Download, activity);
+        let limit = self.delivery.limit(&request.destination);
+        let edits = request.options.edits;
+        let making: Vec<_> =
+            wanted.iter().map(|medium| self.make(medium, edits, limit, activity, cancel)).collect();
+        let made: Vec<Result<Arc<Made>, Failure>> =
+            stream::iter(making).buffered(self.settings.at_once.max(1)).collect().await;
+        let (mut files, mut missing) = (Vec::new(), Vec::new());
+        for (medium, made) in wanted.iter().zip(made) {
+            match made {
+                Ok(made) => files.push(ParcelFile {
+                    name: file_name(post, medium, &made),
+                    kind: medium.kind,
+                    alt: medium.alt.clone(),
+                    made,
+                }),
+                // One that may work later is worth another attempt; those that are made by then are kept.
+                Err(failure) if whole && matches!(failure.disposition(), Disposition::Retry(_)) => {
+                    return Err(failure);
+                }
+                Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+                Err(failure) => missing.push(failure),
+            }
+        }
+        if files.is_empty() {
+            // Where one of them may be had later, that is worth more than to know why another cannot.
+            let later = |failure: &Failure| matches!(failure.disposition(), Disposition::Retry(_));
+            let first = missing.iter().position(later).unwrap_or_default();
+            return Err(missing.into_iter().nth(first).unwrap_or(Failure::NoMedia));
+        }
+        let (author, text) = (post.author.clone(), post.text.clone());
+        Ok(Parcel { post: post.id, author, text, spoiler, files, missing })
+    }
+
+    fn make<'a>(
+        &'a self,
+        medium: &'a Medium,
+        edits: Edits,
+        limit: LimitClass,
+        activity: &'a Activity,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Arc<Made>, Failure>> {
+        let edits = edits_for(medium.kind, edits);
+        let key = ArtifactKey { post: medium.post, medium: medium.index, edits, limit, profile: PROFILE };
+        let order = Order { key, medium, activity: activity.clone() };
+        async move { self.optimizer.make(&order, cancel).await }.boxed()
+    }
+
+    async fn deliver(
+        &self,
+        request: &Request,
+        parcel: Parcel,
+        posting: &Posting,
+    ) -> Result<Delivered, Failure> {
+        let bytes = parcel.files.iter().map(|file| file.made.facts.bytes).sum();
+        let begun = instant();
+        let delivered =
+            timeout(self.settings.upload_timeout, self.delivery.deliver(request, parcel, posting)).await;
+        let result = delivered.unwrap_or(Err(Failure::TimedOut { stage: Stage::Upload }));
+        match &result {
+            Ok(_) => {
+                self.tracker.stage(Stage::Upload, instant().saturating_duration_since(begun));
+                self.tracker.count(Counter::UploadBytes, bytes);
+            }
+            Err(failure) => self.tracker.failure(Stage::Upload, failure.code()),
+        }
+        result
+    }
+}
+
+/// From this attempt on, what can be had of a post is delivered, and the rest is named.
+const PARTS_FROM: u32 = 3;
+
+/// Whether files are missing that may stand elsewhere by now.
+fn lacks_files(parcel: &Result<Parcel, Failure>) -> bool {
+    let lacks = |failure: &Failure| matches!(failure, Failure::Missing { .. });
+    match parcel {
+        Ok(parcel) => parcel.missing.iter().any(lacks),
+        Err(failure) => lacks(failure),
+    }
+}
+
+/// The media that a choice means. A place that the post does not have means all of them: better too much than an
+/// answer about numbers.
+pub(super) fn wanted(post: &Post, choice: Option<MediaChoice>) -> Vec<&Medium> {
+    let all: Vec<&Medium> = post.answer().collect();
+    let place = |place: NonZeroU8| usize::from(place.get()) - 1;
+    let chosen = match choice {
+        Some(MediaChoice::Photo(position) | MediaChoice::Video(position)) => all.get(place(position)),
+        None => None,
+    };
+    chosen.map_or(all.clone(), |medium| vec![*medium])
+}
+
+/// What edits mean for a medium of this kind: a still picture has no part and no sound.
+fn edits_for(kind: MediumKind, edits: Edits) -> Edits {
+    match kind {
+        MediumKind::Photo => Edits::default(),
+        MediumKind::Video | MediumKind::Gif => edits,
+    }
+}
+
+/// A name that says where the file is from: `handle-1234567890-1.mp4`.
+pub(super) fn file_name(post: &Post, medium: &Medium, made: &Made) -> String {
+    let handle: String =
+        post.author.handle.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(32).collect();
+    let handle = if handle.is_empty() { "post".to_owned() } else { handle };
+    format!("{handle}-{}-{}.{}", medium.post.number(), medium.index.get(), made.facts.extension)
+}

@@ -1,0 +1,141 @@
+//! What was accepted outlives the service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use azalea_bot::app::App;
+use azalea_bot::config::QueueBackend;
+use azalea_bot::domain::{Failure, Stage};
+use azalea_bot::intake::Outcome;
+use azalea_bot::metrics::Counter;
+use azalea_bot::pipeline::delivery::Notice;
+
+use crate::films::{self, Film};
+use crate::house::{House, LINK, POST, accepted, channel, joined};
+use crate::recorder::Manner;
+use crate::support::reply::Reply;
+
+/// A house whose queue is kept on disk, with a post of one video.
+async fn house(film: Film) -> House {
+    let mut house = House::with_video(film).await;
+    house.config.queue.backend = QueueBackend::Embedded;
+    house
+}
+
+#[tokio::test]
+async fn what_is_accepted_before_the_end_is_delivered_after_it() {
+    let house = house(films::ready()).await;
+    let film = films::ready();
+    let stalling = Reply::file(Film::clone(&film)).stall_after(film.len() / 2);
+    house.cdn.on("/v.mp4", [stalling, Reply::file(film)]);
+    let before = house.recorder();
+    let app = house.start(&before).await;
+    let request = accepted(house.ask(&app.intake, 1, LINK).await);
+    house.cdn.requests(1).await;
+    app.stop().await;
+    assert_eq!(before.of(|seen| (seen.posted.len(), seen.told.len())), (0, 0), "it is not over");
+
+    let after = house.recorder();
+    let app = house.start(&after).await;
+    let posted = after.posted(1).await;
+    assert_eq!(posted[0].request, request);
+    app.stop().await;
+    assert_eq!(after.of(|seen| (seen.posted.len(), seen.told.len())), (1, 0));
+    // And that was its end.
+    let later = house.recorder();
+    let app = house.start(&later).await;
+    assert_eq!(app.unfinished().await, 0);
+    app.stop().await;
+    assert_eq!(later.of(|seen| (seen.posted.len(), seen.told.len())), (0, 0));
+}
+
+#[tokio::test]
+async fn who_waited_behind_another_is_told_by_the_next_run() {
+    let house = house(films::ready()).await;
+    let before = house.recorder();
+    before.manner(channel(1), Manner::Hangs);
+    let app = house.start(&before).await;
+    let (first, second) = tokio::join!(house.ask(&app.intake, 1, LINK), house.ask(&app.intake, 1, LINK));
+    let first = accepted(first);
+    let behind = joined(second);
+    before.until(|seen| seen.stages.contains(&(channel(1), Stage::Upload))).await;
+    // The process ends before the one behind was told anything.
+    app.stop().await;
+    drop(behind);
+
+    let after = house.recorder();
+    let app = house.start(&after).await;
+    assert_eq!(after.posted(1).await[0].request, first);
+    assert_eq!(app.unfinished().await, 1, "the one behind is looked after later");
+    house.clock.set(house.clock.now().plus(Duration::from_secs(121)));
+    let told = after.told(1).await;
+    assert!(matches!(&told[0].1, Notice::Pointer(delivered) if delivered.channel == channel(1)), "{told:?}");
+    app.stop().await;
+    assert_eq!(after.of(|seen| (seen.posted.len(), seen.told.len())), (1, 1));
+}
+
+#[tokio::test]
+async fn the_same_message_again_is_the_same_request() {
+    let house = house(films::ready()).await;
+    let recorder = house.recorder();
+    recorder.hold();
+    let app = house.start(&recorder).await;
+    let request = accepted(house.ask(&app.intake, 1, LINK).await);
+    let again = app.intake.send(request.clone()).await;
+    assert!(matches!(again, Outcome::Again(_)), "{again:?}");
+    recorder.release();
+    recorder.posted(1).await;
+    app.stop().await;
+
+    let recorder = house.recorder();
+    let app = house.start(&recorder).await;
+    let again = app.intake.send(request).await;
+    assert!(matches!(again, Outcome::AlreadyThere { .. }), "{again:?}");
+    app.stop().await;
+    assert_eq!(recorder.of(|seen| seen.posted.len()), 0);
+}
+
+#[tokio::test]
+async fn two_services_do_not_share_a_queue() {
+    let house = house(films::ready()).await;
+    let app = house.start(&house.recorder()).await;
+    let second = App::start(&house.config, house.clock.clone(), house.recorder()).await;
+    let Err(Failure::Ours { what }) = second.map(drop) else { panic!("it started") };
+    assert!(what.contains("queue") && !what.contains('\n'), "{what}");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_means_a_queue_in_memory() {
+    let mut house = house(films::ready()).await;
+    // Nobody, not even root, can create a file there.
+    house.config.store.path = "/proc/self/fdinfo".into();
+    let recorder = house.recorder();
+    let app = house.start(&recorder).await;
+    accepted(house.ask(&app.intake, 1, LINK).await);
+    recorder.posted(1).await;
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn what_died_is_told_once_and_stays_to_be_looked_at() {
+    let house = house(films::ready()).await;
+    house.x.on(POST, [Reply::status(503).header("Retry-After", "1")]);
+    let mut config = house.config.clone();
+    config.queue.max_attempts = 2;
+    let recorder = house.recorder();
+    let app = App::start(&config, house.clock.clone(), Arc::clone(&recorder) as _).await.unwrap();
+    let request = accepted(house.ask(&app.intake, 1, LINK).await);
+    let told = recorder.told(1).await;
+    assert_eq!(told[0].0, request);
+    assert!(matches!(&told[0].1, Notice::Failed(Failure::Transient { .. })), "{told:?}");
+    let totals = app.rooms.tracker.totals();
+    assert_eq!((totals.counter(Counter::Retries), totals.counter(Counter::DeadLetters)), (1, 1));
+    app.stop().await;
+    // The next run tells nobody again.
+    let later = house.recorder();
+    let app = App::start(&config, house.clock.clone(), Arc::clone(&later) as _).await.unwrap();
+    assert_eq!(app.unfinished().await, 0);
+    app.stop().await;
+    assert_eq!(later.of(|seen| seen.told.len()), 0);
+}
