@@ -14,6 +14,7 @@ mod disk;
 mod queue;
 mod record;
 mod trouble;
+mod unfinished;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -26,6 +27,7 @@ use tokio::time::timeout;
 
 pub use self::artifact::{Artifact, ArtifactSettings, Artifacts, ContentHash};
 pub use self::record::Record;
+pub(crate) use self::unfinished::Unfinished;
 use crate::clock::{Clock, WallTime};
 use crate::metrics::Tracker;
 use crate::store::batch::{Shared, lock, run};

@@ -1,15 +1,15 @@
 //! A finished file and what is known about it.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
-use std::{fs, io};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use crate::domain::Failure;
-use crate::store::Artifact;
+use crate::store::{Artifact, Unfinished};
 
 /// A finished file, ready to be delivered.
 #[derive(Clone, Debug)]
@@ -91,14 +91,52 @@ impl Made {
     }
 }
 
-/// Writes a file under a temporary name, which it loses when it is whole.
+/// Writes a file under a temporary name of its own, which it loses when it is whole.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".part");
-    let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        // Nothing to add to the first error when this fails as well.
-        drop(fs::remove_file(&partial));
+    let mut unfinished = Unfinished::create(path.parent().unwrap_or(Path::new("")))?;
+    unfinished.write(bytes)?;
+    unfinished.finish(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Once, all writers of a file wrote to `NAME.part`: one renamed it, and the others failed as it was gone.
+    #[test]
+    fn writers_of_one_file_are_not_in_each_others_way() {
+        const BYTES: usize = 256 << 10;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mp4");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let writers: Vec<_> = (0..16_u8)
+            .map(|number| {
+                let path = path.clone();
+                runtime.spawn_blocking(move || write(&path, &vec![number; BYTES]))
+            })
+            .collect();
+        for writer in writers {
+            runtime.block_on(writer).unwrap().unwrap();
+        }
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), BYTES);
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]), "it is of one writer");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
-    written
+
+    /// Once, a link of the temporary file's name was followed, and what it led to was overwritten.
+    #[test]
+    fn a_link_beside_the_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, target) = (folder.path().join("a.mp4"), folder.path().join("target"));
+        fs::write(&target, b"precious").unwrap();
+        std::os::unix::fs::symlink(&target, folder.path().join("a.mp4.part")).unwrap();
+        write(&path, b"film").unwrap();
+        assert_eq!(
+            (fs::read(path).unwrap(), fs::read(target).unwrap()),
+            (b"film".to_vec(), b"precious".to_vec())
+        );
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::lease::Leases;
 use super::{Artifact, ContentHash};
 use crate::clock::{Clock, Instant, WallTime, instant};
+use crate::store::Unfinished;
 
 /// The files of one folder, their bound and who uses them.
 #[derive(Debug)]
@@ -56,9 +56,6 @@ const LOOKED_THROUGH_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Of the bound, so much is left after room was made, in percent, so that not every file makes room anew.
 const LEFT_PERCENT: u64 = 90;
-
-/// How often a new file is begun before something else must be wrong.
-const CREATE_ATTEMPTS: usize = 8;
 
 /// How many hashes are remembered. 32 bytes each; forgetting costs reading a file once more.
 const MOST_PROVEN: usize = 10_000;
@@ -149,9 +146,9 @@ impl Folder {
     fn write_whole(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let mut unfinished = Unfinished::create(&self.dir)?;
         for part in parts {
-            unfinished.file.write_all(part)?;
+            unfinished.write(part)?;
         }
-        unfinished.file.set_modified(self.now())?;
+        unfinished.stamp(self.now())?;
         unfinished.finish(path)
     }
 
@@ -292,47 +289,6 @@ impl Folder {
 
     fn media(&self, hash: ContentHash) -> PathBuf {
         self.dir.join(format!("{hash}.media"))
-    }
-}
-
-/// A file that is being written. Locked as long as this lives, and removed with it unless it was finished.
-struct Unfinished {
-    file: File,
-    path: Option<PathBuf>,
-}
-
-impl Unfinished {
-    /// A new file in this folder, under a name of its own.
-    fn create(dir: &Path) -> io::Result<Self> {
-        for _ in 0..CREATE_ATTEMPTS {
-            let path = dir.join(format!("{:016x}.part", fastrand::u64(..)));
-            let file = File::options().write(true).create_new(true).open(&path)?;
-            let unfinished = Self { file, path: Some(path) };
-            // Waits at most for one who looks whether it is left over. Where locks do not work, nobody removes it.
-            let _ = unfinished.file.lock();
-            if unfinished.file.metadata()?.nlink() > 0 {
-                return Ok(unfinished);
-            }
-            // It was taken for left over before it was locked.
-        }
-        Err(io::Error::other("each new file is removed at once"))
-    }
-
-    fn finish(mut self, path: &Path) -> io::Result<()> {
-        if let Some(from) = &self.path {
-            fs::rename(from, path)?;
-        }
-        self.path = None;
-        Ok(())
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // What stays is a leftover like that of a crash.
-            let _ = fs::remove_file(path);
-        }
     }
 }
 
