@@ -36,13 +36,15 @@ impl Screen {
     /// # Errors
     /// What else kept the line from being written, such as a full disk.
     pub(crate) fn print(&self, line: &str) -> io::Result<()> {
-        match self.write(line.as_bytes(), b"\n") {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.closed.set(true);
-                Ok(())
-            }
-            other => other,
-        }
+        self.lenient(line.as_bytes(), b"\n")
+    }
+
+    /// Writes a text of whole lines to standard output in one piece. A reader who has gone away is no error.
+    ///
+    /// # Errors
+    /// As of [`Screen::print`].
+    pub(crate) fn print_text(&self, text: &str) -> io::Result<()> {
+        if text.is_empty() { Ok(()) } else { self.lenient(text.as_bytes(), b"") }
     }
 
     /// Writes bytes to standard output as they are.
@@ -82,6 +84,16 @@ impl Screen {
         }
         bar.set_prefix(path(Path::new(name.file_name().unwrap_or(name.as_os_str()))));
         Bar(bar)
+    }
+
+    fn lenient(&self, bytes: &[u8], end: &[u8]) -> io::Result<()> {
+        match self.write(bytes, end) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed.set(true);
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     fn write(&self, bytes: &[u8], end: &[u8]) -> io::Result<()> {

@@ -3,8 +3,9 @@
 //! A post with a clip that was drawn for it, a server of posts and a slow one of media, and ten people in five
 //! channels who all want it at once.
 
+mod view;
+
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use azalea_bot::dedup::{Delivered, Ended};
 use azalea_bot::domain::{ChannelId, Edits, Failure, FrontEnd, LimitClass, Options, RequestId, Stage};
 use azalea_bot::frontend::demo::clip;
 use azalea_bot::frontend::demo::server::{DemoServer, ServerSettings};
-use azalea_bot::frontend::demo::table::{self, Row, State, Table, Totals};
+use azalea_bot::frontend::demo::table::{Row, State, Table, Totals};
 use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::terminal::{Event, Layout, Terminal};
 use azalea_bot::frontend::words;
@@ -29,6 +30,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::view::View;
 use crate::command::service::{message, runtime, until_asked};
 use crate::exit::{Exit, OutputError};
 use crate::interrupt::Interrupt;
@@ -235,8 +237,7 @@ impl<'a> Scene<'a> {
                 }
             }
         }
-        let watched = std::io::stdout().is_terminal();
-        let (mut shown, mut before) = (Vec::new(), self.table());
+        let mut view = View::new(self.table());
         let mut redraw = tokio::time::interval(REDRAW);
         loop {
             tokio::select! {
@@ -245,22 +246,7 @@ impl<'a> Scene<'a> {
                 _ = redraw.tick() => {}
             }
             let over = self.rows.iter().all(|asker| asker.row.state != State::Waiting);
-            let table = self.table();
-            if watched {
-                let lines = table::lines(&table, table::MAX_WIDTH);
-                paint(&shown, &lines).map_err(|cause| OutputError::stdout(&cause))?;
-                shown = lines;
-            } else {
-                for line in table::news(&before, &table) {
-                    print(screen, &line)?;
-                }
-                if over {
-                    for line in table::lines(&table, table::MAX_WIDTH) {
-                        print(screen, &line)?;
-                    }
-                }
-            }
-            before = table;
+            view.show(self.table(), over, screen)?;
             if over {
                 return Ok(self.rows.iter().all(|asker| asker.row.state != State::Failed));
             }
@@ -355,25 +341,6 @@ impl<'a> Scene<'a> {
 
 fn number(delivered: &Delivered) -> String {
     delivered.messages.first().map_or_else(String::new, ToString::to_string)
-}
-
-/// Replaces the lines that were shown.
-fn paint(shown: &[String], lines: &[String]) -> std::io::Result<()> {
-    let change = table::repaint(shown, lines);
-    let mut text = String::new();
-    if change.up > 0 {
-        text.push_str(&format!("\x1b[{}A", change.up));
-    }
-    if !change.lines.is_empty() || change.up > 0 {
-        text.push_str("\r\x1b[J");
-    }
-    for line in &change.lines {
-        text.push_str(line);
-        text.push('\n');
-    }
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }
 
 fn print(screen: &Screen, line: &str) -> anyhow::Result<()> {

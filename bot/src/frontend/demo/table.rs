@@ -1,7 +1,8 @@
 //! The table that a demo shows while it runs: who asked where, and what they see now.
 //!
-//! All of it is text made from values, so a test sees what a person would. Whoever has a terminal draws [`lines`] and
-//! then what [`repaint`] gives; whoever has none prints what [`news`] gives, and at the end [`lines`] once.
+//! All of it is text made from values, so a test sees what a person would. Whoever has a terminal that the table fits
+//! on, as [`fitting`] tells, draws [`lines`] and then what [`repaint`] gives; on a smaller one, what [`answered`] gives
+//! is printed, and at the end [`sums`]. Whoever has none prints what [`news`] gives, and at the end [`lines`] once.
 //! Widths are counted in characters: all that the demo shows takes one column each.
 
 mod changes;
@@ -9,7 +10,7 @@ mod totals;
 
 use std::time::Duration;
 
-pub use changes::{Repaint, news, repaint};
+pub use changes::{Repaint, answered, news, repaint};
 pub use totals::Totals;
 
 /// Everything that is shown.
@@ -97,6 +98,20 @@ pub fn lines(table: &Table, width: usize) -> Vec<String> {
     lines.push(rule);
     lines.extend(totals::lines(table).iter().map(|line| fit(line, columns.width).trim_end().to_owned()));
     lines
+}
+
+/// How wide the table is drawn on a terminal of this size; `None` when it is narrower or lower than the table, whose
+/// lines it would break or scroll away, so that nobody could paint over them.
+pub fn fitting(table: &Table, columns: usize, rows: usize) -> Option<usize> {
+    /// For the line that the cursor waits in below the table, and one that leaves the line before it in sight.
+    const SPARE: usize = 2;
+    let width = columns.min(MAX_WIDTH);
+    (width >= MIN_WIDTH && rows >= lines(table, width).len().saturating_add(SPARE)).then_some(width)
+}
+
+/// What was done for all together, in lines that nothing is cut from.
+pub fn sums(table: &Table) -> Vec<String> {
+    totals::lines(table).into()
 }
 
 /// How wide each column is.

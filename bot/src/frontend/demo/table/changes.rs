@@ -29,6 +29,16 @@ pub fn news(before: &Table, after: &Table) -> Vec<String> {
     changed.map(|(row, _)| line(row)).collect()
 }
 
+/// A line for each row that has its answer since, for a terminal that the table does not fit on.
+///
+/// Rows are compared by their place.
+pub fn answered(before: &Table, after: &Table) -> Vec<String> {
+    let old = before.rows.iter().map(Some).chain(std::iter::repeat(None));
+    let is_new =
+        |row: &Row, old: Option<&Row>| row.state.is_over() && !old.is_some_and(|old| old.state.is_over());
+    after.rows.iter().zip(old).filter(|(row, old)| is_new(row, *old)).map(|(row, _)| line(row)).collect()
+}
+
 fn is_news(old: &Row, new: &Row) -> bool {
     (&old.channel, &old.user, old.state, &old.sees) != (&new.channel, &new.user, new.state, &new.sees)
 }

@@ -96,6 +96,37 @@ fn a_change_of_state_or_words_is_news_and_time_is_not() {
     assert_eq!(news(&Table::default(), &before).len(), 4);
 }
 
+#[test]
+fn a_table_fits_where_none_of_its_lines_breaks_or_leaves() {
+    // Ten lines with those around its rows.
+    let table = table();
+    for (columns, rows, width) in [
+        (80, 24, Some(80)),
+        (200, 12, Some(80)),
+        (72, 12, Some(72)),
+        (64, 12, Some(64)),
+        (63, 24, None),
+        (80, 11, None),
+        (0, 0, None),
+    ] {
+        assert_eq!(fitting(&table, columns, rows), width, "{columns}x{rows}");
+    }
+}
+
+#[test]
+fn a_row_is_told_once_when_it_has_its_answer() {
+    let before = table();
+    let told = answered(&Table::default(), &before);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0], "   4.2 s  #general @ann             ✓ azalea.mp4, 9.9 MB");
+    let mut after = before.clone();
+    after.rows[0].took = Duration::from_secs(70);
+    after.rows[2].sees = "delivering".to_owned();
+    assert_eq!(answered(&before, &after), [""; 0]);
+    after.rows[2].state = State::Delivered;
+    assert_eq!(answered(&before, &after), ["  61.0 s  #garden @cho              ✓ delivering"]);
+}
+
 fn any_row() -> impl Strategy<Value = Row> {
     let state =
         prop_oneof![Just(State::Waiting), Just(State::Delivered), Just(State::Pointed), Just(State::Failed)];
