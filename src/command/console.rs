@@ -14,7 +14,7 @@ use azalea_bot::frontend::terminal::{Layout, Terminal};
 use tokio::io::BufReader;
 
 use crate::command::service::{asked, runtime};
-use crate::exit::Exit;
+use crate::exit::{Exit, OutputError};
 use crate::interrupt::Interrupt;
 use crate::settings::ConsoleSettings;
 use crate::terminal::Screen;
@@ -50,7 +50,7 @@ pub(crate) fn run(
         let session = console.run(BufReader::new(tokio::io::stdin()), events, open);
         let print = async {
             while let Some(line) = lines.recv().await {
-                screen.print(&crate::terminal::escape(&line))?;
+                screen.print(&crate::terminal::escape(&line)).map_err(|cause| OutputError::stdout(&cause))?;
             }
             anyhow::Ok(())
         };

@@ -1,5 +1,6 @@
 //! `azalea get`: the whole way from a link, or a file, to files that fit, without Discord.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Format;
 use crate::command::service::{message, runtime, until_asked};
-use crate::exit::Exit;
+use crate::exit::{Exit, OutputError};
 use crate::interrupt::Interrupt;
 use crate::settings::{GetSettings, Wish};
 use crate::terminal::{Screen, path};
@@ -47,7 +48,7 @@ pub(crate) fn run(settings: &GetSettings, screen: &Screen, interrupt: &Interrupt
     drop(working);
     let report = done?;
     if settings.format == Format::Json {
-        screen.print(&report.to_string())?;
+        screen.print(&report.to_string()).map_err(|cause| OutputError::stdout(&cause))?;
     }
     Ok(Exit::Done)
 }
@@ -96,7 +97,8 @@ async fn get_link(
     rooms.flush_metrics();
     rooms.store.close().await;
     ended?;
-    let Told { arrival, stages } = told;
+    let Told { arrival, stages, printed } = told;
+    printed.map_err(|cause| OutputError::stdout(&cause))?;
     let arrival = arrival.ok_or_else(|| Failure::ours("the files did not arrive"))?;
     Ok(report(text, &arrival, &stages))
 }
@@ -106,11 +108,13 @@ struct Told {
     arrival: Option<Box<Arrival>>,
     /// When each stage began, and the end.
     stages: Vec<(Option<Stage>, Instant)>,
+    /// Why a line of it could not be printed, if so.
+    printed: io::Result<()>,
 }
 
 /// Prints each stage as it begins, and the files.
 async fn tell(mut events: mpsc::Receiver<Event>, format: Format, screen: &Screen) -> Told {
-    let mut told = Told { arrival: None, stages: Vec::new() };
+    let mut told = Told { arrival: None, stages: Vec::new(), printed: Ok(()) };
     let begun = Instant::now();
     while let Some(event) = events.recv().await {
         match event {
@@ -129,11 +133,11 @@ async fn tell(mut events: mpsc::Receiver<Event>, format: Format, screen: &Screen
             Event::Delivered(arrival) => {
                 told.stages.push((None, Instant::now()));
                 if format == Format::Text {
-                    for file in &arrival.files {
-                        let line = line(&file.path, file.kind, &file.facts);
-                        // A reader that has gone is told of by the exit of the whole.
-                        drop(screen.print(&line));
-                    }
+                    // What comes after it is heard all the same: the files are there, whoever can read of them.
+                    told.printed = arrival
+                        .files
+                        .iter()
+                        .try_for_each(|file| screen.print(&line(&file.path, file.kind, &file.facts)));
                     for failure in &arrival.missing {
                         screen.complain("warning", &format!("one medium is missing: {failure}"));
                     }
@@ -175,7 +179,7 @@ async fn get_file(
         _ => MediumKind::Photo,
     };
     if settings.format == Format::Text {
-        screen.print(&line(&to, kind, &made.facts))?;
+        screen.print(&line(&to, kind, &made.facts)).map_err(|cause| OutputError::stdout(&cause))?;
     }
     Ok(json!({
         "link": null,

@@ -97,6 +97,24 @@ fn without_json_each_file_is_a_line() {
     assert_eq!(place.names_in("out"), ["ann-20-2.mp4"]);
 }
 
+/// Once, only JSON and the console noticed that nothing was printed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_that_cannot_be_printed_is_a_failure() {
+    let (place, x) = album();
+    for (words, name) in [
+        (&["get", LINK, "-o", "out"][..], "ann-20-2.mp4"),
+        (&["get", LINK, "--json", "-o", "out"], "ann-20-2.mp4"),
+        (&["get", "clip.mp4", "-o", "out"], "clip.mp4"),
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = x.command(&place, words);
+        let run: Run = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap().into();
+        let run = run.fails(1, "cannot write to standard output");
+        assert!(place.names_in("out").iter().any(|found| found == name), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn what_was_learnt_and_made_is_there_for_the_next_run() {
     let (place, x) = album();
