@@ -141,7 +141,7 @@ fn a_file_that_is_not_there_is_bad_input() {
     // A folder is there, but is no file.
     for name in ["missing.mp4", "."] {
         let run = x::command(&place, &["get", name, "--json", "-o", "out"]).output().unwrap().into();
-        fails(run, 3, "unsupported", name);
+        fails(run, 3, "unsupported", &format!("it cannot be used: cannot open {name}: "));
     }
     assert!(!place.names().contains(&"out".to_owned()));
 }
@@ -151,7 +151,7 @@ fn a_file_that_is_no_medium_is_bad_input() {
     let place = Place::new();
     place.write("notes.mp4", b"these are only words");
     let run = x::command(&place, &["get", "notes.mp4", "--json", "-o", "out"]).output().unwrap().into();
-    fails(run, 3, "unsupported", "");
+    fails(run, 3, "unsupported", "error: it cannot be used: ");
     assert!(!place.names().contains(&"out".to_owned()));
 }
 

@@ -24,9 +24,9 @@ pub enum Failure {
     #[error("the post has no media")]
     NoMedia,
     /// It is there, and nothing here can do anything with it.
-    #[error("{what} cannot be used")]
+    #[error("it cannot be used: {what}")]
     Unsupported {
-        /// What cannot be used, lower case, no full stop.
+        /// Why, or what it is, so that it reads well behind a colon; no full stop.
         what: String,
     },
     /// The post is there, and its server does not have, or give out, a file of it.
@@ -208,6 +208,21 @@ mod tests {
         assert_eq!(Failure::TimedOut { stage: Stage::Download }.disposition(), Disposition::Retry(None));
         for failure in [Failure::Gone(GoneReason::Deleted), Failure::NeedsLogin, Failure::Cancelled] {
             assert_eq!(failure.disposition(), Disposition::GiveUp, "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_thing_and_a_reason_both_read_as_words() {
+        // Once, "cannot be used" stood behind both.
+        for (what, text) in [
+            ("a stream without a file", "it cannot be used: a stream without a file"),
+            ("not a media file that Azalea knows", "it cannot be used: not a media file that Azalea knows"),
+            (
+                "cannot open x: it is a folder, not a regular file",
+                "it cannot be used: cannot open x: it is a folder, not a regular file",
+            ),
+        ] {
+            assert_eq!(Failure::Unsupported { what: what.to_owned() }.to_string(), text);
         }
     }
 

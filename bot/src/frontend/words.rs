@@ -32,6 +32,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_cannot_be_used_is_told_with_its_reason() {
+        let failure = Failure::Unsupported { what: "not a media file that Azalea knows".to_owned() };
+        assert_eq!(words(&failure), "the medium cannot be used: not a media file that Azalea knows");
+    }
+
+    #[test]
     fn nothing_of_the_inside_is_told() {
         let secret = "connect to 10.0.0.7: refused";
         for failure in [

@@ -25,7 +25,7 @@ pub(crate) enum SourceFailure {
     Sensitive,
     /// It shows the post, and the post has no media.
     NoMedia,
-    /// It shows something that is no use here. `what` is lower case, without full stop.
+    /// It shows something that is no use here. `what` reads well behind a colon, without full stop.
     Unsupported { what: String },
     /// It shows a part of the media, or cannot show all kinds; good when nobody has more.
     Partial(Box<Post>),

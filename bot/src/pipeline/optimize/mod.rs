@@ -205,7 +205,7 @@ impl Optimizer {
         };
         let fitted = fitted.map_err(|error| match &error {
             // Nobody else is to blame for a file of one's own, and waiting does not mend it.
-            Error::Io { .. } => Failure::Unsupported { what: format!("the file ({error})") },
+            Error::Io { .. } => Failure::Unsupported { what: error.to_string() },
             other => failure(other),
         })?;
         let times = Times { optimize: instant().saturating_duration_since(begun), ..Times::default() };
