@@ -195,7 +195,11 @@ fn report(text: &str, arrival: &Arrival, stages: &[(Option<Stage>, Instant)]) ->
     let files: Vec<Value> = arrival
         .files
         .iter()
-        .map(|file| entry(&file.path, file.kind, file.alt.as_deref(), &file.facts))
+        .map(|file| {
+            let mut entry = entry(&file.path, file.kind, file.alt.as_deref(), &file.facts);
+            entry["quoted"] = file.quoted.into();
+            entry
+        })
         .collect();
     let actions = || arrival.files.iter().map(|file| file.facts.action.as_str());
     let action = ["transcode", "remux"].into_iter().find(|action| actions().any(|done| done == *action));
@@ -234,6 +238,7 @@ fn entry(path: &Path, kind: MediumKind, alt: Option<&str>, facts: &Facts) -> Val
         "height": facts.height,
         "duration": facts.duration,
         "alt": alt,
+        "quoted": false,
         "source_bytes": facts.source_bytes,
         "warnings": facts.warnings,
     })

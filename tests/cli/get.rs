@@ -81,6 +81,7 @@ fn a_post_becomes_files_in_its_order() {
     assert_eq!(column("alt"), ["what /p.jpg shows", "what /v.mp4 shows"]);
     assert_eq!(column("bytes"), [place.read("out/ann-20-1.jpg").len(), place.read("out/ann-20-2.mp4").len()]);
     assert_eq!(column("width"), [320, 320]);
+    assert_eq!(column("quoted"), [false, false]);
     assert_eq!(place.names_in("out"), ["ann-20-1.jpg", "ann-20-2.mp4"]);
     // Nothing is left in the folder for temporary files, which is this one.
     assert_eq!(place.names(), ["clip.mp4", "out", "picture.jpg", "store"]);
@@ -113,6 +114,22 @@ fn a_line_that_cannot_be_printed_is_a_failure() {
         let run = run.fails(1, "cannot write to standard output");
         assert!(place.names_in("out").iter().any(|found| found == name), "{}", run.stderr);
     }
+}
+
+#[test]
+fn media_of_a_quoted_post_are_named_by_its_author_and_marked() {
+    let (place, x) = album();
+    let quoted = json!({
+        "tweetID": "19",
+        "user_screen_name": "bob",
+        "media_extended": [x.medium("image", "/p.jpg")],
+    });
+    let post = json!({ "tweetID": "20", "user_screen_name": "ann", "media_extended": [], "qrt": quoted });
+    x.json("/i/status/20", &post);
+    let told = x.run(&place, &["get", LINK, "--json", "-o", "out"]).succeeds().object();
+    let file = &told["files"][0];
+    assert_eq!((&file["path"], &file["quoted"]), (&json!("out/bob-19-1.jpg"), &json!(true)));
+    assert_eq!(told["author"]["handle"], "ann");
 }
 
 #[test]

@@ -19,5 +19,5 @@ pub use id::{ChannelId, FrontEnd, GuildId, MessageId, ParseIdError, PostId, Requ
 pub use keys::{ArtifactKey, DeliveryKey, LimitClass, MediumIndex, ProfileVersion};
 pub use link::{FoundLinks, Link, MAX_LINKS_PER_MESSAGE, MediaChoice, ParseLinkError, find_links};
 pub use nonce::nonce;
-pub use post::{Author, Codec, Container, Medium, MediumKind, PixelSize, Post, Variant};
+pub use post::{Author, Codec, Container, Medium, MediumKind, PixelSize, Post, Quoted, Variant};
 pub use request::{Destination, Edits, EmptyTrim, Form, Options, Request, Trim};

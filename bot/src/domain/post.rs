@@ -20,6 +20,10 @@ pub struct Post {
     pub sensitive: bool,
     /// All of its media in the post's order, then those of the post that it quotes.
     pub media: Vec<Medium>,
+    /// Who wrote the posts that media of other posts belong to, as far as the source says. Records of earlier
+    /// versions do not have it.
+    #[serde(default)]
+    pub quoted: Vec<Quoted>,
 }
 
 impl Post {
@@ -28,6 +32,23 @@ impl Post {
         let own = self.media.iter().any(|medium| !medium.is_quoted(self.id));
         self.media.iter().filter(move |medium| !own || !medium.is_quoted(self.id))
     }
+
+    /// Who wrote the post that a medium belongs to; `None` when the source does not say.
+    pub fn author_of(&self, medium: &Medium) -> Option<&Author> {
+        if !medium.is_quoted(self.id) {
+            return Some(&self.author);
+        }
+        self.quoted.iter().find(|quoted| quoted.id == medium.post).map(|quoted| &quoted.author)
+    }
+}
+
+/// A post that another one shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quoted {
+    /// Which post it is.
+    pub id: PostId,
+    /// Who wrote it.
+    pub author: Author,
 }
 
 /// Who wrote a post.

@@ -62,6 +62,8 @@ pub struct SavedFile {
     pub kind: MediumKind,
     /// Its description for those who cannot see it.
     pub alt: Option<String>,
+    /// It belongs to a post that the post quotes.
+    pub quoted: bool,
     /// What is known about it.
     pub facts: Facts,
     /// How long it took to make.
@@ -177,7 +179,8 @@ impl Terminal {
             let path = folder.join(name);
             file.made.write_to(&path).await?;
             let (facts, times) = (file.made.facts.clone(), file.made.times);
-            files.push(SavedFile { path, kind: file.kind, alt: file.alt, facts, times });
+            let (kind, alt, quoted) = (file.kind, file.alt, file.quoted);
+            files.push(SavedFile { path, kind, alt, quoted, facts, times });
         }
         let delivered = Delivered {
             front_end: FrontEnd::Console,

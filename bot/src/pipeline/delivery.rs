@@ -37,6 +37,8 @@ pub struct ParcelFile {
     pub kind: MediumKind,
     /// Its description for those who cannot see it.
     pub alt: Option<String>,
+    /// It belongs to a post that the post quotes.
+    pub quoted: bool,
     /// The file.
     pub made: Arc<Made>,
 }

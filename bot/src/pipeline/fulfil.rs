@@ -120,6 +120,7 @@ impl Worker {
                     name: file_name(post, medium, &made),
                     kind: medium.kind,
                     alt: medium.alt.clone(),
+                    quoted: medium.is_quoted(post.id),
                     made,
                 }),
                 // One that may work later is worth another attempt; those that are made by then are kept.
@@ -208,10 +209,10 @@ fn edits_for(kind: MediumKind, edits: Edits) -> Edits {
     }
 }
 
-/// A name that says where the file is from: `handle-1234567890-1.mp4`.
+/// A name that says where the file is from: `handle-1234567890-1.mp4`, with the handle of the post that has it.
 pub(super) fn file_name(post: &Post, medium: &Medium, made: &Made) -> String {
-    let handle: String =
-        post.author.handle.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(32).collect();
+    let handle = post.author_of(medium).map_or("", |author| author.handle.as_str());
+    let handle: String = handle.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(32).collect();
     let handle = if handle.is_empty() { "post".to_owned() } else { handle };
     format!("{handle}-{}-{}.{}", medium.post.number(), medium.index.get(), made.facts.extension)
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use crate::domain::{Author, Medium, MediumIndex, MediumKind, PixelSize, Post, PostId, Variant};
+use crate::domain::{Author, Medium, MediumIndex, MediumKind, PixelSize, Post, PostId, Quoted, Variant};
 use crate::source::failure::SourceFailure;
 
 /// One medium as a source shows it.
@@ -26,9 +26,16 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(id: PostId, name: &str, handle: &str, text: &str) -> Self {
-        let author = Author { name: short(name, LONGEST_NAME), handle: short(handle, LONGEST_NAME) };
-        let text = short(without_media_links(text), LONGEST_TEXT);
-        Self { post: Post { id, author, text, sensitive: false, media: Vec::new() }, lost: [0; 2] }
+        let (author, text) = (author(name, handle), short(without_media_links(text), LONGEST_TEXT));
+        let (media, quoted) = (Vec::new(), Vec::new());
+        Self { post: Post { id, author, text, sensitive: false, media, quoted }, lost: [0; 2] }
+    }
+
+    /// Notes who wrote another post, whose media are added as well.
+    pub(super) fn quote(&mut self, owner: PostId, name: &str, handle: &str) {
+        if !handle.is_empty() {
+            self.post.quoted.push(Quoted { id: owner, author: author(name, handle) });
+        }
     }
 
     /// Marks the post as sensitive. Once is enough: it is never taken back.
@@ -77,6 +84,10 @@ impl Draft {
             Err(other) => other,
         })
     }
+}
+
+fn author(name: &str, handle: &str) -> Author {
+    Author { name: short(name, LONGEST_NAME), handle: short(handle, LONGEST_NAME) }
 }
 
 fn medium(post: PostId, index: MediumIndex, shown: Shown) -> Medium {

@@ -190,6 +190,7 @@ impl Status {
         {
             let shown = quote.media.0.shown();
             draft.mark_sensitive(quote.possibly_sensitive.0 && !shown.is_empty());
+            draft.quote(owner, &quote.author.0.name.0, &quote.author.0.screen_name.0);
             draft.add(owner, shown);
         }
         draft.finish()

@@ -98,6 +98,12 @@ mod tests {
     fn version_one_is_read() {
         let gone = b"\x01{\"made\":1796000000000,\"kept\":{\"gone\":\"deleted\"}}";
         assert_eq!(decode(gone, id()), Some((MADE, Kept::Gone(GoneReason::Deleted))));
+        let old =
+            b"\x01{\"made\":1796000000000,\"kept\":{\"post\":{\"id\":\"x:20\",\"author\":{\"name\":\"\",\
+            \"handle\":\"\"},\"text\":\"hi\",\"sensitive\":false,\"media\":[]}}}";
+        // Once, posts did not say who wrote what they quote.
+        let Some((MADE, Kept::Post(read))) = decode(old, id()) else { panic!("it is a post") };
+        assert_eq!((read.text.as_str(), read.quoted.len()), ("hi", 0));
         let login = b"\x01{\"made\":1796000000000,\"kept\":\"needs_login\"}";
         assert_eq!(decode(login, id()), Some((MADE, Kept::NeedsLogin)));
     }

@@ -134,6 +134,7 @@ impl Tweet {
         {
             let shown = quoted.shown();
             draft.mark_sensitive(quoted.possibly_sensitive.0 && !shown.is_empty());
+            draft.quote(owner, &quoted.user.0.name.0, &quoted.user.0.screen_name.0);
             draft.add(owner, shown);
         }
         draft.finish()
@@ -205,12 +206,13 @@ mod tests {
                  {"bitrate": 632000, "content_type": "video/mp4", "url": "https://video.twimg.com/1/vid/320x568/a.mp4"},
                  {"bitrate": 2176000, "content_type": "video/mp4", "url": "https://video.twimg.com/1/vid/720x1280/a.mp4"}]}},
               {"type": "photo", "media_url_https": "https://pbs.twimg.com/media/A.jpg"}],
-            "quoted_tweet": {"id_str": "19", "mediaDetails": [
+            "quoted_tweet": {"id_str": "19", "user": {"screen_name": "bob"}, "mediaDetails": [
               {"type": "animated_gif", "video_info": {"variants": [
                  {"bitrate": 0, "content_type": "video/mp4", "url": "https://video.twimg.com/tweet_video/g.mp4"}]}}]}}"#,
         )
         .unwrap();
         assert_eq!(post.text, "a <b> &lt;");
+        assert_eq!(post.author_of(&post.media[2]).unwrap().handle, "bob");
         let video = &post.media[0];
         assert_eq!(
             (video.alt.as_deref(), video.duration),

@@ -194,6 +194,7 @@ mod tests {
             text: String::new(),
             sensitive: false,
             media: vec![medium; media],
+            quoted: Vec::new(),
         }))
     }
 

@@ -93,6 +93,7 @@ impl Tweet {
             let shown = other.shown();
             draft.mark_sensitive(other.possibly_sensitive.0 && !shown.is_empty());
             if owner != id {
+                draft.quote(owner, &other.user_name.0, &other.user_screen_name.0);
                 draft.add(owner, shown);
             }
         }
@@ -170,7 +171,7 @@ mod tests {
                "altText": null, "duration_millis": 10704, "size": {"width": 1280, "height": 720}},
               {"url": "https://video.twimg.com/tweet_video/g.mp4", "type": "gif", "duration_millis": 0,
                "size": {"width": 480, "height": 270}}],
-            "qrt": {"tweetID": "19", "possibly_sensitive": false, "media_extended": [
+            "qrt": {"tweetID": "19", "user_screen_name": "bob", "possibly_sensitive": false, "media_extended": [
               {"url": "https://video.twimg.com/q.mp4", "type": "video", "size": {}}]}}"#,
         )
         .unwrap();
@@ -187,6 +188,7 @@ mod tests {
         assert_eq!(post.media[1].variants[0].size, Some(PixelSize { width: 1280, height: 720 }));
         assert_eq!((post.media[2].alt.as_deref(), post.media[2].duration), (None, None));
         assert_eq!(post.media[3].post.number(), 19);
+        assert_eq!(post.author_of(&post.media[3]).unwrap().handle, "bob");
         assert_eq!(post.answer().count(), 3);
     }
 

@@ -144,6 +144,7 @@ async fn the_media_of_a_quoted_post_answer_for_one_that_has_none() {
     let house = album().await;
     let mut post = tweet(20, &json!([]));
     post["qrt"] = tweet(19, &json!([house.photo("/c.jpg"), house.photo("/a.jpg")]));
+    post["qrt"]["user_screen_name"] = json!("bob");
     house.x.on(POST, [page(&post)]);
     let posted = answer(&house, LINK).await;
     let told: Vec<_> = posted
@@ -151,7 +152,18 @@ async fn the_media_of_a_quoted_post_answer_for_one_that_has_none() {
         .iter()
         .map(|file| (file.name.as_str(), file.alt.as_deref().unwrap_or_default()))
         .collect();
-    assert_eq!(told, [("ann-19-1.jpg", "the picture /c.jpg"), ("ann-19-2.jpg", "the picture /a.jpg")]);
+    assert_eq!(told, [("bob-19-1.jpg", "the picture /c.jpg"), ("bob-19-2.jpg", "the picture /a.jpg")]);
+}
+
+#[tokio::test]
+async fn the_media_of_a_quoted_post_without_author_are_nobodys() {
+    let house = album().await;
+    let mut post = tweet(20, &json!([]));
+    post["qrt"] = tweet(19, &json!([house.photo("/c.jpg")]));
+    post["qrt"]["user_screen_name"] = json!(null);
+    house.x.on(POST, [page(&post)]);
+    let posted = answer(&house, LINK).await;
+    assert_eq!(posted.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["post-19-1.jpg"]);
 }
 
 #[tokio::test]

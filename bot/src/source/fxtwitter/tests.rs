@@ -22,7 +22,7 @@ fn post_with(media: &str) -> String {
     format!(
         r#"{{"code": 200, "status": {{"type": "status", "id": "20", "text": "hi", "likes": [],
         "author": {{"name": "Ann", "screen_name": "ann"}}, "possibly_sensitive": false, "media": {{"all": [{media}]}},
-        "quote": {{"type": "status", "id": "19", "possibly_sensitive": true, "media": {{"photos": [
+        "quote": {{"type": "status", "id": "19", "author": {{"screen_name": "bob"}}, "possibly_sensitive": true, "media": {{"photos": [
           {{"type": "photo", "url": "https://pbs.twimg.com/media/Q.jpg?name=orig", "width": 10, "height": 10}}]}}}}}}}}"#
     )
 }
@@ -53,6 +53,8 @@ fn a_quote_is_marked_by_its_own_post() {
     assert_eq!(post.media.iter().map(|m| m.post.number()).collect::<Vec<_>>(), [20, 19]);
     assert_eq!(post.answer().count(), 1);
     assert!(post.sensitive, "the quoted media are sensitive");
+    let handles: Vec<&str> = post.media.iter().map(|m| post.author_of(m).unwrap().handle.as_str()).collect();
+    assert_eq!(handles, ["ann", "bob"]);
     let quote_only = read(200, &post_with("")).unwrap();
     assert_eq!(quote_only.answer().count(), 1);
 }

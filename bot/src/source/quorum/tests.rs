@@ -58,6 +58,7 @@ pub(in crate::source) fn post(text: &str) -> Post {
         text: text.to_owned(),
         sensitive: false,
         media: vec![crate::source::draft::tests::medium("https://video.twimg.com/a.mp4")],
+        quoted: Vec::new(),
     }
 }
 
