@@ -136,14 +136,12 @@ impl Drop for Bar {
     }
 }
 
-/// `text` in one line that cannot drive a terminal: control characters, and marks that turn the direction of
-/// writing, are shown as escapes.
+/// `text` in one line that shows all that is in it and cannot drive a terminal: control characters, and format
+/// characters that turn the direction of writing or take no room, are shown as escapes.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        if c.is_control() || is_unseen(c) {
             // Writing to a string cannot fail.
             let _ = write!(safe, "{}", c.escape_default());
         } else {
@@ -151,6 +149,17 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Separators of lines, and the format characters (Unicode's class Cf) that nobody sees. The signs of that class that
+/// stand above or before numbers in Arabic, Syriac and Kaithi are seen.
+const fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// A path in one line that cannot drive a terminal; bytes that are no text are shown as replacement characters.
@@ -197,6 +206,21 @@ mod tests {
             escape("a\nb\tc\x07\x1b]0;x\u{9b}2J\u{2028}"),
             "a\\nb\\tc\\u{7}\\u{1b}]0;x\\u{9b}2J\\u{2028}"
         );
+    }
+
+    #[test]
+    fn characters_that_nobody_sees_are_shown() {
+        for (text, shown) in [
+            ("a\u{200e}b\u{200f}", "a\\u{200e}b\\u{200f}"),
+            ("\u{61c}\u{202e}\u{2066}", "\\u{61c}\\u{202e}\\u{2066}"),
+            ("\u{200b}\u{200d}\u{2060}\u{feff}", "\\u{200b}\\u{200d}\\u{2060}\\u{feff}"),
+            ("\u{ad}\u{180e}\u{fff9}\u{1d173}", "\\u{ad}\\u{180e}\\u{fff9}\\u{1d173}"),
+            ("\u{e0001}\u{e0041}\u{e007f}", "\\u{e0001}\\u{e0041}\\u{e007f}"),
+            // Neighbours of theirs, and signs of their class that are seen.
+            ("\u{200a}\u{2010}\u{202f}\u{600}\u{6dd}שלום", "\u{200a}\u{2010}\u{202f}\u{600}\u{6dd}שלום"),
+        ] {
+            assert_eq!(escape(text), shown);
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::command::service::{message, runtime, until_asked};
 use crate::exit::{Exit, OutputError};
 use crate::interrupt::Interrupt;
 use crate::settings::{GetSettings, Wish};
-use crate::terminal::{Screen, path};
+use crate::terminal::{self, Screen, path};
 
 pub(crate) fn run(settings: &GetSettings, screen: &Screen, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
@@ -139,6 +139,7 @@ async fn tell(mut events: mpsc::Receiver<Event>, format: Format, screen: &Screen
                         .iter()
                         .try_for_each(|file| screen.print(&line(&file.path, file.kind, &file.facts)));
                     for failure in &arrival.missing {
+                        let failure = terminal::escape(&failure.to_string());
                         screen.complain("warning", &format!("one medium is missing: {failure}"));
                     }
                 }

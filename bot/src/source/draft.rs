@@ -137,11 +137,11 @@ fn short(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-// Bounds on what a source may say, in characters; X's own are 25 000 for a text, 1 000 for a description and 50 for a
-// name.
+// Bounds on what a source may say, in characters; X's own are 25 000 for a text, 1 000 for a description, 50 for a name
+// and 15 for a handle.
 const LONGEST_TEXT: usize = 32_000;
 const LONGEST_ALT: usize = 4_000;
-const LONGEST_NAME: usize = 200;
+const LONGEST_NAME: usize = 64;
 const MOST_VARIANTS: usize = 32;
 
 #[cfg(test)]
@@ -185,6 +185,17 @@ pub(super) mod tests {
         let mut draft = Draft::new(id("20"), "", "", "");
         draft.add(id("19"), [shown(""), shown(GOOD)]);
         assert!(matches!(draft.finish(), Err(SourceFailure::Partial(_))));
+    }
+
+    #[test]
+    fn names_and_handles_are_bounded() {
+        let long = "é".repeat(65);
+        let mut draft = Draft::new(id("20"), &long, &long, "");
+        draft.quote(id("19"), &long, &long);
+        draft.add(id("19"), [shown(GOOD)]);
+        let post = draft.finish().unwrap();
+        let bounded = Author { name: "é".repeat(64), handle: "é".repeat(64) };
+        assert_eq!((post.author_of(&post.media[0]), &post.author), (Some(&bounded), &bounded));
     }
 
     #[test]
