@@ -16,13 +16,15 @@ use crate::guard::egress::{Egress, EgressSettings};
 use crate::guard::rate::{RateLimiter, RateSettings};
 use crate::http::{Http, HttpSettings};
 use crate::intake::Intake;
-use crate::metrics::Tracker;
+use crate::metrics::{Gauge, Tracker};
 use crate::pipeline::delivery::Delivery;
 use crate::pipeline::download::DownloadLimits;
 use crate::pipeline::egress_rule;
 use crate::pipeline::optimize::{OptimizeSettings, Optimizer};
 use crate::pipeline::worker::{Worker, WorkerSettings};
-use crate::queue::{BookSettings, EmbeddedQueue, EmbeddedSettings, FailOpen, MemoryQueue, OpenError, Queue};
+use crate::queue::{
+    BookSettings, EmbeddedQueue, EmbeddedSettings, FailOpen, MemoryQueue, OpenError, Queue, Stats,
+};
 use crate::source::{
     Resolver, ResolverSettings, SourceName, SourceSettings, WebSourceSettings, YtDlpSettings,
 };
@@ -120,6 +122,22 @@ impl Rooms {
         }
     }
 
+    /// Shows how the queue stands in the metrics.
+    pub fn show(&self, stats: &Stats) {
+        let oldest = stats.oldest_ready.map_or(Duration::ZERO, |at| self.clock.now().since(at));
+        let gauges = [
+            (Gauge::QueueReady, stats.ready),
+            (Gauge::QueueDelayed, stats.delayed),
+            (Gauge::QueueLeased, stats.leased),
+            (Gauge::QueueDead, stats.dead),
+            (Gauge::QueueOldestSeconds, oldest.as_secs()),
+            (Gauge::QueueInTrouble, u64::from(stats.trouble.is_some())),
+        ];
+        for (gauge, value) in gauges {
+            self.tracker.gauge(gauge, value);
+        }
+    }
+
     /// Writes what was counted since the last time to the store.
     pub fn flush_metrics(&self) {
         let now = self.clock.now();
@@ -176,8 +194,12 @@ impl App {
         workers.spawn(worker.run(cancel.clone()));
         if config.metrics.enabled {
             let (rooms, cancel, interval) = (rooms.clone(), cancel.clone(), config.metrics.flush_interval);
+            let queue = Arc::clone(&queue);
             workers.spawn(async move {
                 while tokio::time::timeout(interval, cancel.cancelled()).await.is_err() {
+                    if let Ok(stats) = queue.stats().await {
+                        rooms.show(&stats);
+                    }
                     rooms.flush_metrics();
                 }
             });
@@ -225,7 +247,7 @@ async fn open_queue(config: &Config, clock: &Clock, tracker: &Tracker) -> Result
         Ok(Err(error @ OpenError::InUse { .. })) => Err(Failure::ours(error.to_string())),
         Ok(Err(error)) => {
             tracing::error!(%error, "the queue cannot be opened; what is accepted is kept in memory only");
-            Ok(Arc::new(MemoryQueue::new(book, clock.clone())))
+            Ok(Arc::new(MemoryQueue::instead(error.to_string(), book, clock.clone())))
         }
         Err(error) => Err(Failure::ours(format!("the queue cannot be opened: {error}"))),
     }

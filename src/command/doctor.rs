@@ -4,6 +4,8 @@ use std::thread;
 
 use azalea_bot::clock::Clock;
 use azalea_bot::config::{Config, Environment};
+use azalea_bot::frontend::operator::{Operator, OperatorError};
+use azalea_bot::queue::Stats;
 use azalea_bot::source::{YtDlpFacts, YtDlpSettings};
 use azalea_engine::BuildFacts;
 use serde_json::{Value, json};
@@ -104,14 +106,42 @@ fn service(environment: &Environment) -> Vec<Row> {
         Err(error) => return vec![Row::new(State::Warn, "config", error.to_string().replace('\n', "; "))],
     };
     let settings = YtDlpSettings { program: config.sources.ytdlp_program, ..YtDlpSettings::default() };
-    let facts = match runtime() {
-        Ok(runtime) => runtime
-            .block_on(YtDlpFacts::look(&settings, &Clock::system()))
-            .map_err(|failure| failure.to_string()),
-        Err(error) => Err(error.to_string()),
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return vec![Row::new(State::Fail, "threads", error.to_string())],
     };
-    vec![Row::new(State::Ok, "config", "can be used"), yt_dlp(facts)]
+    let facts = runtime
+        .block_on(YtDlpFacts::look(&settings, &Clock::system()))
+        .map_err(|failure| failure.to_string());
+    // Only a running service is asked: to open the queue would be a start.
+    let stats = runtime.block_on(async {
+        match Operator::connect(&config.store.path).await? {
+            Some(mut operator) => operator.stats().await.map(Some),
+            None => Ok(None),
+        }
+    });
+    vec![Row::new(State::Ok, "config", "can be used"), yt_dlp(facts), queue(stats)]
 }
+
+fn queue(stats: Result<Option<Stats>, OperatorError>) -> Row {
+    let stats = match stats {
+        Ok(Some(stats)) => stats,
+        Ok(None) => return Row::new(State::Ok, QUEUE, "no service runs that has one"),
+        Err(error) => return Row::new(State::Warn, QUEUE, error.to_string()),
+    };
+    let Stats { ready, delayed, leased, dead, trouble, .. } = stats;
+    if let Some(trouble) = trouble {
+        let text = format!("{trouble}; what is accepted now is lost if the service ends before it is done");
+        return Row::new(State::Warn, QUEUE, text);
+    }
+    let text = format!("{ready} ready, {delayed} delayed, {leased} leased, {dead} dead");
+    if dead == 0 {
+        return Row::new(State::Ok, QUEUE, text);
+    }
+    Row::new(State::Warn, QUEUE, format!("{text}; `azalea queue list --state dead` shows why"))
+}
+
+const QUEUE: &str = "queue";
 
 fn yt_dlp(facts: Result<YtDlpFacts, String>) -> Row {
     let (version, age) = match facts {
@@ -236,6 +266,20 @@ mod tests {
         assert_eq!(yt_dlp(facts(Some(35))), Row::new(State::Ok, "yt-dlp", "2026.10.26, 35 days old"));
         assert_eq!(yt_dlp(facts(Some(91))).state, State::Warn);
         assert_eq!(yt_dlp(Err("not found".to_owned())).state, State::Warn);
+    }
+
+    #[test]
+    fn a_queue_in_trouble_and_dead_letters_are_warned_of() {
+        let stats = |dead, trouble: Option<&str>| {
+            Ok(Some(Stats { ready: 1, dead, trouble: trouble.map(str::to_owned), ..Stats::default() }))
+        };
+        let fine = queue(stats(0, None));
+        assert_eq!(fine, Row::new(State::Ok, "queue", "1 ready, 0 delayed, 0 leased, 0 dead"));
+        assert_eq!(queue(Ok(None)).state, State::Ok);
+        let dead = queue(stats(2, None));
+        assert!(dead.state == State::Warn && dead.text.contains("queue list --state dead"), "{dead:?}");
+        let full = queue(stats(0, Some("its disk is full")));
+        assert!(full.state == State::Warn && full.text.starts_with("its disk is full; "), "{full:?}");
     }
 
     #[test]

@@ -72,7 +72,12 @@ async fn list(operator: &mut Operator, filter: &Filter, view: &View<'_>) -> anyh
         view.screen
             .note(&format!("These are the oldest {}; --most and the filters show others.", jobs.len()));
     }
-    view.print(&counts(&operator.stats().await?, now))?;
+    let stats = operator.stats().await?;
+    view.print(&counts(&stats, now))?;
+    if let Some(trouble) = &stats.trouble {
+        let text = format!("what is accepted now is kept in memory only: {trouble}");
+        view.screen.complain("warning", &text);
+    }
     Ok(Exit::Done)
 }
 
@@ -316,7 +321,7 @@ fn times(count: u32) -> String {
 }
 
 fn counts(stats: &Stats, now: WallTime) -> String {
-    let Stats { ready, delayed, leased, dead, oldest_ready } = stats;
+    let Stats { ready, delayed, leased, dead, oldest_ready, .. } = stats;
     let oldest = oldest_ready.map(|at| format!("; the oldest that is ready was due {}", ago(now.since(at))));
     format!("{ready} ready, {delayed} delayed, {leased} leased, {dead} dead{}", oldest.unwrap_or_default())
 }

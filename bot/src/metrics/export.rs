@@ -5,15 +5,21 @@ use std::time::Duration;
 
 use crate::domain::Stage;
 use crate::metrics::counter::Counter;
+use crate::metrics::gauge::Gauge;
 use crate::metrics::snapshot::Snapshot;
 
-/// The totals as a page for Prometheus to read; its content type is `text/plain; version=0.0.4`.
-pub fn prometheus(totals: &Snapshot) -> String {
+/// The totals, and how things stand, as a page for Prometheus to read; its content type is `text/plain; version=0.0.4`.
+pub fn prometheus(totals: &Snapshot, gauges: &[(Gauge, u64)]) -> String {
     let mut page = Page(String::new());
     for counter in Counter::ALL {
         let name = format!("azalea_{}_total", counter.name());
         page.family(&name, "counter", &format!("Counts {}.", counter.help()));
         page.sample(&name, &[], totals.counter(counter));
+    }
+    for (gauge, value) in gauges {
+        let name = format!("azalea_{}", gauge.name());
+        page.family(&name, "gauge", &format!("Tells {}.", gauge.help()));
+        page.sample(&name, &[], value);
     }
     let name = "azalea_stage_seconds";
     page.family(name, "histogram", "How long runs of each stage took, failed ones included.");
@@ -78,7 +84,9 @@ mod tests {
         tracker.stage(Stage::Resolve, Duration::from_secs(5_000));
         tracker.failure(Stage::Resolve, "gone");
         tracker.failure(Stage::Upload, "odd \"\\\n");
-        prometheus(&tracker.totals())
+        tracker.gauge(Gauge::QueueDead, 3);
+        tracker.gauge(Gauge::QueueDead, 2);
+        prometheus(&tracker.totals(), &tracker.gauges())
     }
 
     #[track_caller]
@@ -98,6 +106,16 @@ mod tests {
                 "azalea_download_bytes_total 1234",
             ]
         );
+    }
+
+    #[test]
+    fn gauges_have_help_type_and_what_was_set_last() {
+        let lines = [
+            "# HELP azalea_queue_dead Tells jobs that are put aside.",
+            "# TYPE azalea_queue_dead gauge",
+            "azalea_queue_dead 2",
+        ];
+        assert_eq!(section(&page(), "azalea_queue_dead"), lines);
     }
 
     #[test]

@@ -11,12 +11,14 @@
 
 mod counter;
 mod export;
+mod gauge;
 mod histogram;
 mod snapshot;
 mod tracker;
 
 pub use counter::Counter;
 pub use export::prometheus;
+pub use gauge::Gauge;
 pub use histogram::Histogram;
 pub use snapshot::{Interval, Snapshot, StageSnapshot};
 pub use tracker::{MAX_ERROR_KINDS, Tracker};

@@ -10,6 +10,7 @@ use dashmap::DashMap;
 use crate::clock::{self, Instant, WallTime};
 use crate::domain::Stage;
 use crate::metrics::counter::{Cells, Counter};
+use crate::metrics::gauge::{Gauge, Needles};
 use crate::metrics::histogram::LiveHistogram;
 use crate::metrics::snapshot::{Interval, OTHER, Snapshot, StageSnapshot};
 
@@ -23,6 +24,7 @@ pub struct Tracker(Option<Arc<Numbers>>);
 struct Numbers {
     stages: [LiveStage; 4],
     counters: Cells,
+    gauges: Needles,
     kinds: Kinds,
     /// The totals at the last flush. Only flushes lock it.
     flushed: Mutex<Flushed>,
@@ -47,6 +49,7 @@ impl Tracker {
             Arc::new(Numbers {
                 stages: Default::default(),
                 counters: Cells::default(),
+                gauges: Needles::default(),
                 kinds: Kinds::default(),
                 flushed: Mutex::new(Flushed { at: clock::instant(), totals: Snapshot::default() }),
             })
@@ -77,6 +80,17 @@ impl Tracker {
     pub fn count(&self, counter: Counter, n: u64) {
         let Some(numbers) = &self.0 else { return };
         numbers.counters.add(counter, n);
+    }
+
+    /// Notes how something stands now.
+    pub fn gauge(&self, gauge: Gauge, value: u64) {
+        let Some(numbers) = &self.0 else { return };
+        numbers.gauges.set(gauge, value);
+    }
+
+    /// How everything stands that goes up and down; nothing when metrics are off.
+    pub fn gauges(&self) -> Vec<(Gauge, u64)> {
+        self.0.as_ref().map(|numbers| numbers.gauges.read().to_vec()).unwrap_or_default()
     }
 
     /// Everything counted since the start. All zero when metrics are off.

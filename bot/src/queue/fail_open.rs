@@ -169,6 +169,8 @@ impl Queue for FailOpen {
     fn stats(&self) -> Answer<'_, Stats> {
         async move {
             let (kept, spare) = (self.kept.stats().await?, self.spare.stats().await?);
+            let spills = || "it did not store the last request".to_owned();
+            let trouble = kept.trouble.or_else(|| self.failing.load(Ordering::Relaxed).then(spills));
             let sum = |one: u64, other: u64| one.saturating_add(other);
             Ok(Stats {
                 ready: sum(kept.ready, spare.ready),
@@ -176,6 +178,7 @@ impl Queue for FailOpen {
                 leased: sum(kept.leased, spare.leased),
                 dead: sum(kept.dead, spare.dead),
                 oldest_ready: [kept.oldest_ready, spare.oldest_ready].into_iter().flatten().min(),
+                trouble,
             })
         }
         .boxed()

@@ -250,7 +250,7 @@ pub enum StateKind {
 }
 
 /// How many jobs there are of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// That may be worked on now, suspects among them.
     pub ready: u64,
@@ -262,6 +262,9 @@ pub struct Stats {
     pub dead: u64,
     /// Since when the oldest one waits that may be worked on now.
     pub oldest_ready: Option<WallTime>,
+    /// Why the queue cannot store what is accepted now; `None` when it can, or never does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// What survives what.

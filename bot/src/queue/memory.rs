@@ -23,6 +23,8 @@ pub struct MemoryQueue {
     /// `None` when it is closed.
     book: Mutex<Option<Book>>,
     changed: Notify,
+    /// Why there is no better queue.
+    trouble: Option<String>,
 }
 
 impl MemoryQueue {
@@ -35,7 +37,12 @@ impl MemoryQueue {
     pub(super) fn counting_from(first: JobId, settings: BookSettings, clock: Clock) -> Self {
         let counters = Counters { next_job: first.0, ..Counters::default() };
         let book = Book::restore(settings, Vec::new(), Vec::new(), counters, clock.now());
-        Self { clock, book: Mutex::new(Some(book)), changed: Notify::new() }
+        Self { clock, book: Mutex::new(Some(book)), changed: Notify::new(), trouble: None }
+    }
+
+    /// One in the place of a queue that cannot be had, and why.
+    pub fn instead(trouble: String, settings: BookSettings, clock: Clock) -> Self {
+        Self { trouble: Some(trouble), ..Self::new(settings, clock) }
     }
 
     /// Does something with the book, and wakes those who wait when there is something to claim then.
@@ -153,7 +160,10 @@ impl Queue for MemoryQueue {
     }
 
     fn stats(&self) -> Answer<'_, Stats> {
-        Box::pin(async move { self.with(|book, now| book.stats(now)) })
+        Box::pin(async move {
+            let stats = self.with(|book, now| book.stats(now))?;
+            Ok(Stats { trouble: self.trouble.clone(), ..stats })
+        })
     }
 
     fn durability(&self) -> Durability {

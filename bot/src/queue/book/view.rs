@@ -49,6 +49,7 @@ impl Book {
             leased: count(self.index.leased.len()),
             dead: count(self.index.dead.len()),
             oldest_ready: first.into_iter().flatten().map(|(at, _)| *at).min().filter(|at| *at <= now),
+            trouble: None,
         }
     }
 

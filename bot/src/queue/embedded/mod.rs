@@ -240,7 +240,8 @@ impl Queue for EmbeddedQueue {
     }
 
     fn stats(&self) -> Answer<'_, Stats> {
-        self.call(Kind::Look, move |book, now| Ok(book.stats(now)))
+        let stats = self.call(Kind::Look, move |book, now| Ok(book.stats(now)));
+        Box::pin(async move { Ok(Stats { trouble: self.health().trouble(), ..stats.await? }) })
     }
 
     fn durability(&self) -> Durability {

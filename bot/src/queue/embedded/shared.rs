@@ -27,6 +27,19 @@ pub struct QueueHealth {
     pub file_bytes: u64,
 }
 
+impl QueueHealth {
+    /// Why nothing new is stored now.
+    pub(super) fn trouble(&self) -> Option<String> {
+        match self.state {
+            QueueState::Working | QueueState::Closed => None,
+            QueueState::Full => Some("its disk is full".to_owned()),
+            QueueState::Failing => {
+                Some(self.last_error.clone().unwrap_or_else(|| "its disk fails".to_owned()))
+            }
+        }
+    }
+}
+
 /// The state of a queue on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueState {

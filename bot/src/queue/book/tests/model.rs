@@ -378,6 +378,7 @@ impl Model {
             delayed: count(|job, now| matches!(job.at, At::Waits { from, .. } if from > now)),
             leased: count(|job, _| matches!(job.at, At::Held { .. })),
             dead: count(|job, _| matches!(job.at, At::Dead { .. })),
+            trouble: None,
             oldest_ready: self
                 .jobs
                 .iter()
