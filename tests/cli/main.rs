@@ -15,6 +15,7 @@ mod demo;
 mod errors;
 mod fit;
 mod get;
+mod kill;
 mod queue;
 mod stop;
 mod support;

@@ -77,10 +77,15 @@ impl X {
 
     /// Post number 20, of ann, as VxTwitter tells it.
     pub(crate) fn post(&self, media: &Value) {
+        self.numbered_post(20, media);
+    }
+
+    /// A post of ann with this number.
+    pub(crate) fn numbered_post(&self, number: usize, media: &Value) {
         self.json(
-            "/i/status/20",
+            &format!("/i/status/{number}"),
             &json!({
-                "tweetID": "20",
+                "tweetID": number.to_string(),
                 "user_name": "Ann",
                 "user_screen_name": "ann",
                 "text": "look",
