@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::instant;
@@ -42,9 +42,11 @@ impl Worker {
         // Delivered for somebody else while the request waited; or for this one, by an attempt that was not heard of.
         if let Some(delivered) = self.processed.get(&key).await {
             let delivered = Delivered::clone(&delivered);
-            if lease.intent.is_none() {
+            // What this very request was about to post needs no pointer to itself.
+            let own = lease.intent.as_ref().is_some_and(|intent| intent.posted == delivered.messages);
+            if !own {
                 self.tracker.count(Counter::Pointers, 1);
-                self.delivery.tell(request, Notice::Pointer(delivered.clone())).await;
+                self.tell(request, Notice::Pointer(delivered.clone())).await;
             }
             self.complete(lease.lease, result_of(&delivered)).await;
             ownership.complete(Ok(delivered));
@@ -162,10 +164,17 @@ impl Worker {
         let request = &lease.request;
         tracing::info!(request = %request.id, code = failure.code(), %failure, "ended without media");
         self.tracker.count(Counter::Failed, 1);
-        self.delivery.tell(request, Notice::Failed(failure.clone())).await;
+        self.tell(request, Notice::Failed(failure.clone())).await;
         let code = failure.code().to_owned();
         self.complete(lease.lease, JobResult::Answered { code, at: self.clock.now() }).await;
         ownership.complete(Err(failure));
+    }
+
+    /// Says something to the one who asked. A front end that does not take it holds nothing up.
+    pub(super) async fn tell(&self, request: &Request, notice: Notice) {
+        if timeout(self.settings.upload_timeout, self.delivery.tell(request, notice)).await.is_err() {
+            tracing::warn!(request = %request.id, "somebody could not be told how their request ended");
+        }
     }
 
     /// Ends a job. A queue in trouble is asked again some times, since what is not stored is done again.

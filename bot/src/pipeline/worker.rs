@@ -168,7 +168,7 @@ impl Worker {
             );
             self.tracker.count(Counter::DeadLetters, 1);
             self.tracker.count(Counter::Failed, 1);
-            self.delivery.tell(&job.request, Notice::Failed(failure)).await;
+            self.tell(&job.request, Notice::Failed(failure)).await;
             match self.queue.answered(job.id).await {
                 Ok(_) => drop(told.remove(&job.id)),
                 Err(error) => tracing::warn!(%error, job = %job.id, "after a restart it may be told again"),
