@@ -16,6 +16,8 @@ mod crowd;
 mod durable;
 #[path = "service/films.rs"]
 mod films;
+#[path = "service/fuse.rs"]
+mod fuse;
 #[path = "service/guards.rs"]
 mod guards;
 #[path = "service/house.rs"]
