@@ -206,7 +206,7 @@ pub struct JobView {
     pub deadline: WallTime,
     /// What its attempts came to, the last ones first to be kept: at most 20.
     pub history: Vec<Attempt>,
-    /// How it ended, for one that did.
+    /// How it ended. Queues that forget the job when it is done, and keep its result by its key, never have it here.
     pub result: Option<JobResult>,
 }
 

@@ -59,7 +59,7 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
     /// or would come after its deadline.
     fn retry(&self, lease: LeaseRef, after: Duration, reason: Reason) -> Answer<'_, Retried>;
 
-    /// Puts a job aside for good, or until a person looks at it. `result` says what the one who asked was told.
+    /// Puts a job aside until a person looks at it. The one who asked is not told by this: see [`unanswered`](Queue::unanswered).
     fn bury(&self, lease: LeaseRef, reason: Reason, why: DeadReason) -> Answer<'_, Held>;
 
     /// Gives a job back as if it had not been leased, to be claimed again `after` this time: no attempt is counted.
