@@ -1,8 +1,8 @@
 """What more cores would bring: a simulation from measured times of segments.
 
 `python3 benches/versus/cores.py AZALEA CLIP LIMIT` runs one job here, takes each segment's time from the program's own log,
-and hands the segments, in the order in which the planner took them, to as many workers as an engine of so many threads
-has: one for every two, sixteen at most. Beside it stands one x264 with as many frame threads over the whole track, by Amdahl's law from
+where it has one core and so one worker, and hands the segments, in the order in which the planner took them, to as many
+workers as an engine of so many threads has: one for every two, sixteen at most, each with two threads. Beside it stands one x264 with as many frame threads over the whole track, by Amdahl's law from
 x264's own figure of 1.59 times the speed with two threads (its doc/threads.txt, preset medium).
 """
 
@@ -14,7 +14,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-CORES = (2, 8, 32, 64)
+CORES = (8, 32, 64)
 # The part of x264's work that frame threads divide: 1 / (1 - p + p / 2) = 1.59.
 PARALLEL = 0.742
 THREADS_OF_A_WORKER = 2
@@ -27,6 +27,8 @@ def run(azalea: str, clip: str, limit: str) -> list[str]:
         out = str(Path(folder) / "out.mp4")
         environment = {**os.environ, "AZALEA_LOG": "debug", "NO_COLOR": "1"}
         command = [azalea, "fit", clip, "--limit", limit, "-o", out]
+        # On one core the log's lines are of one segment after the other.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return re.sub(r"\x1b\[[0-9;]*m", "", done.stderr).splitlines()
 
@@ -70,12 +72,13 @@ def main() -> None:
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     before, segments = measure(run(*sys.argv[1:]))
-    whole = sum(segments) * frame_threads(THREADS_OF_A_WORKER)
+    whole = sum(segments)
     print(f"{len(segments)} encodes of {min(segments):.1f} to {max(segments):.1f} s, {before:.1f} s before them\n")
     print("| cores | workers | azalea | one x264 with frame threads | ratio |\n|---|---|---|---|---|")
     for cores in CORES:
         workers = min(max(1, cores // THREADS_OF_A_WORKER), MOST_WORKERS)
-        ours, theirs = before + makespan(segments, workers), whole / frame_threads(cores)
+        ours = before + makespan(segments, workers) / frame_threads(THREADS_OF_A_WORKER)
+        theirs = whole / frame_threads(cores)
         print(f"| {cores} | {workers} | {ours:.1f} s | {theirs:.1f} s | {theirs / ours:.1f}× |")
 
 

@@ -101,6 +101,8 @@ pub(super) struct Board {
     pub(super) spent: Spent,
     /// The probes are done and the size is settled.
     begun: bool,
+    /// Workers that have not left.
+    workers: usize,
     stopped: Option<Stop>,
 }
 
@@ -128,6 +130,7 @@ pub(crate) fn run(
         not_tone_mapped: false,
         spent: Spent::default(),
         begun: false,
+        workers: 1,
         stopped: None,
     };
     let shared = Shared {
@@ -139,9 +142,8 @@ pub(crate) fn run(
     };
     let mut others = Vec::new();
     if assignment.map.order() == Order::Any {
-        let most =
-            assignment.map.len().min(assignment.context.threads.share_of_a_job() / THREADS_OF_A_WORKER);
-        for _ in 1..most.min(MOST_WORKERS) {
+        let most = assignment.map.len().min(most_workers(assignment.context.threads.share_of_a_job()));
+        for _ in 1..most {
             let Some(other) = material.another()? else { break };
             others.push(other);
         }
@@ -150,10 +152,12 @@ pub(crate) fn run(
         for (number, mut material) in (1..).zip(others) {
             let shared = &shared;
             let work = move || shared.work(number, &mut *material);
+            shared.lock().workers += 1;
             if let Err(error) =
                 thread::Builder::new().name(format!("azalea-segment-{number}")).spawn_scoped(scope, work)
             {
                 // Fewer workers do the same.
+                shared.lock().workers -= 1;
                 tracing::debug!(%error, "no thread for another worker");
                 break;
             }
@@ -207,10 +211,12 @@ impl Shared<'_> {
             outcome = self.work_through(number, material);
             Ok(())
         });
+        let mut board = self.lock();
+        board.workers = board.workers.saturating_sub(1);
         if let Err(stop) = caught.map_err(Stop::from).and(outcome) {
-            let mut board = self.lock();
             board.stopped.get_or_insert(stop);
         }
+        drop(board);
         self.changed.notify_all();
     }
 
@@ -239,31 +245,30 @@ impl Shared<'_> {
         loop {
             control.stop().map_err(Error::from)?;
             // Other jobs want their share of the machine.
-            let surplus = number > 0
-                && number >= self.assignment.context.threads.share_of_a_job().div_ceil(THREADS_OF_A_WORKER);
+            let surplus =
+                number > 0 && number >= most_workers(self.assignment.context.threads.share_of_a_job());
             if board.stopped.is_some() || surplus {
                 return Ok(None);
             }
-            if number == 0 || board.begun {
-                match board.course.next() {
-                    Step::Wait => {}
-                    Step::Done => return Ok(None),
-                    Step::TooLarge => {
-                        let (least, redone) = (board.course.least_bytes(), board.course.frames_encoded());
-                        return Err(Stop::TooLarge { least, redone });
-                    }
-                    step @ Step::Encode { .. } if !board.begun => {
-                        let crf = board.course.predicted_crf();
-                        if let Some((rung, crf)) = (self.assignment.reconsider)(crf) {
-                            return Err(Stop::OtherSize { rung, crf });
-                        }
-                        board.begun = true;
-                        drop(board);
-                        self.changed.notify_all();
-                        return Ok(Some(step));
-                    }
-                    step => return Ok(Some(step)),
+            match board.course.next() {
+                Step::Wait => {}
+                Step::Done => return Ok(None),
+                Step::TooLarge => {
+                    let (least, redone) = (board.course.least_bytes(), board.course.frames_encoded());
+                    return Err(Stop::TooLarge { least, redone });
                 }
+                step @ Step::Encode { .. } if !board.begun => {
+                    let crf = board.course.predicted_crf();
+                    if let Some((rung, crf)) = (self.assignment.reconsider)(crf) {
+                        let stop = Stop::OtherSize { rung, crf };
+                        // Told under the same lock, or another worker would begin at the size that is left.
+                        board.stopped.get_or_insert(stop);
+                        return Ok(None);
+                    }
+                    board.begun = true;
+                    return Ok(Some(step));
+                }
+                step => return Ok(Some(step)),
             }
             board = self.changed.wait_timeout(board, STOP_CHECK).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -298,7 +303,9 @@ impl Shared<'_> {
 
     fn probe(&self, reel: &mut Reel<'_>, segment: usize, frames: u32, crf: f64) -> Result<(), Stop> {
         let began = Instant::now();
-        let mut encoder = self.encoder(crf, 1)?;
+        let context = self.assignment.context;
+        let grant = context.threads.take(1, &context.control)?;
+        let mut encoder = self.encoder(crf, grant.threads())?;
         // Frames that are decoded again anyway need not be held meanwhile.
         let keeps = self.assignment.map.len() == 1 || self.assignment.map.phase().is_none();
         let (mut kept, mut sizes, mut given) = (Vec::new(), Vec::new(), 0);
@@ -338,7 +345,17 @@ impl Shared<'_> {
         board.spent.encode += began.elapsed();
         board.course.probed(segment, crf, &sizes);
         tracing::debug!(segment, crf, ?sizes, predicted = board.course.predicted_crf(), "probed");
+        drop(board);
+        self.changed.notify_all();
         Ok(())
+    }
+
+    /// Threads of the encoder of `segment`: those that others leave.
+    fn threads_for(&self, segment: usize) -> usize {
+        let share = self.assignment.context.threads.share_of_a_job();
+        let board = self.lock();
+        let alone = board.workers <= 1 || board.course.decides(segment);
+        if share < FEW_THREADS && !alone { 1 } else { THREADS_OF_A_WORKER }
     }
 
     fn encoder(&self, crf: f64, threads: usize) -> Result<Encoder, Error> {
@@ -347,7 +364,7 @@ impl Shared<'_> {
 
     fn encode(&self, reel: &mut Reel<'_>, segment: usize, crf: f64) -> Result<(), Stop> {
         let context = self.assignment.context;
-        let grant = context.threads.take(THREADS_OF_A_WORKER, &context.control)?;
+        let grant = context.threads.take(self.threads_for(segment), &context.control)?;
         let mut encoder = self.encoder(crf, grant.threads())?;
         let last_segment = segment + 1 == self.assignment.map.len();
         let mut run = Run::new(self, segment);
@@ -407,6 +424,16 @@ fn segment_of(step: &Step) -> Option<usize> {
 const IN_SIGHT: u32 = 32;
 /// One for the encoder beside the worker's own, which decodes and scales meanwhile.
 const THREADS_OF_A_WORKER: usize = 2;
+/// With fewer threads than this each is a worker: two segments side by side leave no core idle, as two threads of one
+/// encoder and its decoder do for a quarter of the time.
+const FEW_THREADS: usize = 4;
+
+/// Workers of a job that may count on `share` threads.
+fn most_workers(share: usize) -> usize {
+    let most = if share < FEW_THREADS { share } else { share / THREADS_OF_A_WORKER };
+    most.min(MOST_WORKERS)
+}
+
 /// Each worker holds a decoder's and an encoder's pictures: some hundred mebibytes at 720p.
 const MOST_WORKERS: usize = 16;
 /// How often a waiting worker looks for a stop, which has no bell.
