@@ -58,6 +58,9 @@ pub(crate) struct TrackLayout {
     pub(crate) external_data: bool,
     /// Number of samples as the size table tells it.
     pub(crate) samples: u32,
+    /// Each sample at which decoding can begin is shown as long after its decoding time as the first sample, which is
+    /// one of them: nothing that is decoded after it is shown before it.
+    pub(crate) closed_groups: bool,
 }
 
 impl TrackLayout {

@@ -17,6 +17,14 @@ pub(crate) struct Detail {
     state: Mutex<State>,
 }
 
+/// Where in the span pictures are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moments {
+    Everywhere,
+    /// Near its beginning.
+    Early,
+}
+
 #[derive(Debug)]
 struct State {
     pictures: Vec<Frame>,
@@ -34,6 +42,7 @@ impl Detail {
         span: Span,
         display: Dimensions,
         orientation: Orientation,
+        moments: Moments,
     ) -> Result<Self, Error> {
         let mut pictures = Vec::new();
         if !material.can_seek() {
@@ -47,10 +56,21 @@ impl Detail {
             }
             return Ok(Self { display, state: Mutex::new(State { pictures, known: BTreeMap::new() }) });
         }
-        for part in MOMENTS {
+        let parts = match moments {
+            Moments::Everywhere => MOMENTS,
+            Moments::Early => EARLY_MOMENTS,
+        };
+        for part in parts {
             let time = span.start.plus(Timestamp::from_seconds(span.duration().seconds() * part));
             let mut frames = material.start_near(time)?;
-            let Some(frame) = frames.next()? else { continue };
+            let mut found = frames.next()?;
+            // The key frame before an early moment may be the track's first picture, which is often black.
+            while moments == Moments::Early
+                && found.as_ref().and_then(Frame::pts).is_some_and(|shown| shown < time)
+            {
+                found = frames.next()?;
+            }
+            let Some(frame) = found else { continue };
             let path = path(display, orientation);
             let mut graph = Graph::pictures(&frame.picture_shape(), &path)?;
             pictures.push(one_through(&mut graph, frame)?);
@@ -95,5 +115,7 @@ const fn path(target: Dimensions, orientation: Orientation) -> PicturePath {
 
 /// Pictures that are taken where nothing further can be had soon: not the first, which may be black.
 const EARLY_PICTURES: [u32; 2] = [15, 40];
+/// Parts of the span at which they are taken while the source arrives: its beginning is waited for anyway.
+const EARLY_MOMENTS: [f64; 2] = [0.05, 0.2];
 /// Parts of the span at which pictures are taken: two, since each costs a few milliseconds.
 const MOMENTS: [f64; 2] = [0.3, 0.7];

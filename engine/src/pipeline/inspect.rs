@@ -15,7 +15,7 @@ use crate::picture::{self, PictureFacts};
 use crate::pipeline::feed::clock_may_jump;
 use crate::progress::Control;
 use crate::sniff;
-use crate::source::{Reader, Source};
+use crate::source::{Arrival, Reader, Source};
 use crate::units::{ByteSize, Dimensions, Timestamp};
 
 /// What an input turned out to be.
@@ -32,6 +32,8 @@ pub(crate) enum Opened {
 pub(crate) struct Tracks {
     pub(crate) input: Input,
     pub(crate) bytes: ByteSize,
+    /// What of it has arrived, when it is still growing.
+    pub(crate) arrival: Option<Arrival>,
     /// The track a viewer would watch.
     pub(crate) video: Option<StreamFacts>,
     /// Sound tracks that can be decoded, the one a listener would choose by the container's words first.
@@ -145,6 +147,7 @@ fn open_tracks(
     } else {
         None
     };
+    let arrival = reader.arrival();
     let mut input = Input::open(Box::new(reader), container, pictures, limits, control)?;
     let mut streams = input.streams();
     if !told_up_front(container, &streams) {
@@ -167,6 +170,7 @@ fn open_tracks(
     Ok(Tracks {
         input,
         bytes,
+        arrival,
         unknown_video: unknown_codec(&streams, StreamKind::Video).filter(|_| video.is_none()),
         unknown_sound: unknown_codec(&streams, StreamKind::Audio).filter(|_| sounds.is_empty()),
         video,
@@ -186,6 +190,7 @@ impl Tracks {
         Ok(Some(Self {
             input,
             bytes: self.bytes,
+            arrival: self.arrival.clone(),
             video: self.video.clone(),
             sounds: self.sounds.clone(),
             unknown_video: self.unknown_video.clone(),

@@ -6,6 +6,7 @@ use crate::libav::StreamFacts;
 use crate::limits::LimitKind;
 use crate::mp4::{Pacing as Stts, Planned, PlannedAudio, PlannedVideo, overhead_bound};
 use crate::pipeline::describe::{MOST_FRAMES_A_SECOND, sound_hindrance};
+use crate::pipeline::early::Early;
 use crate::pipeline::finish::Job;
 use crate::pipeline::inspect::Tracks;
 use crate::pipeline::listen;
@@ -25,6 +26,8 @@ pub(crate) struct Measured {
     pub(crate) origin: Timestamp,
     /// The part that is wanted.
     pub(crate) span: Span,
+    /// Set when pictures can be made before everything has arrived.
+    pub(crate) early: Option<Early>,
 }
 
 /// Measures `tracks`.
@@ -72,7 +75,8 @@ pub(crate) fn measure(mut tracks: Tracks, job: &mut Job<'_>) -> Result<Measured,
         });
     }
     job.stages.probe += began.elapsed();
-    Ok(Measured { tracks, survey, origin, span })
+    let early = video.and_then(|video| Early::of(tracks.arrival.as_ref(), video));
+    Ok(Measured { tracks, survey, origin, span, early })
 }
 
 /// The presentation begins with the picture. Sound that begins clearly earlier is worth keeping, with the first

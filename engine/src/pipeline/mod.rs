@@ -5,10 +5,12 @@
 //! from the shared budget and go back after each segment.
 //! Nothing is written to disk.
 
+mod awaited;
 mod copy;
 mod decode;
 mod describe;
 mod detail;
+mod early;
 mod encode;
 mod feed;
 mod finish;

@@ -1,6 +1,7 @@
 //! A video track's segments: where each begins in the source and in the result.
 
 use crate::error::Error;
+use crate::pipeline::early::Early;
 use crate::pipeline::material::{Material, Span};
 use crate::pipeline::pacing::Pacing;
 use crate::planner::course::{Cut, Order, Segment};
@@ -37,6 +38,8 @@ pub(crate) struct Layout<'a> {
     pub(crate) frame_rate: FrameRate,
     /// Frames of the result, about.
     pub(crate) frames: u32,
+    /// What of the source has arrived, where its index tells exactly when key frames are shown.
+    pub(crate) early: Option<&'a Early>,
 }
 
 impl SegmentMap {
@@ -49,7 +52,7 @@ impl SegmentMap {
         let cuts = cut::cut(shown, span.start, span.end);
         let mut starts = Vec::with_capacity(cuts.times.len());
         for time in &cuts.times {
-            if !cuts.at_key_frames {
+            if !cuts.at_key_frames || layout.early.is_some() {
                 starts.push(*time);
             } else if let Some(key) = material.key_frame_near(time.plus(ROUNDING))?
                 // Where pictures that are shown before it follow the key frame, the index is a little early.
@@ -61,7 +64,11 @@ impl SegmentMap {
         }
         let first = shown.iter().find(|shown| shown.time >= span.start).map(|shown| shown.time);
         let phase = first.map(|time| pacing.phase(time.minus(span.start)));
-        let order = if cuts.at_key_frames { Order::Any } else { Order::InTime };
+        let order = match (cuts.at_key_frames, layout.early.and_then(Early::arrived)) {
+            (true, None) => Order::Any,
+            (true, Some(_)) => Order::AsTheyArrive,
+            (false, _) => Order::InTime,
+        };
         Ok(Self::new(layout, &starts, phase, order))
     }
 
@@ -93,8 +100,20 @@ impl SegmentMap {
         self.order
     }
 
+    /// Whether each segment is decoded from its own key frame.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.order != Order::InTime
+    }
+
     pub(crate) const fn phase(&self) -> Option<Timestamp> {
         self.phase
+    }
+
+    /// So many segments at the beginning can be read without waiting.
+    pub(crate) fn arrived(&self, early: &Early) -> usize {
+        let Some(arrived) = early.arrived() else { return self.segments.len() };
+        let ends = self.segments.iter().skip(1).map(|next| next.start);
+        ends.take_while(|end| early.needed_until(*end) <= arrived).count()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::libav::{IndexEntry, StreamFacts};
 use crate::limits::{LimitKind, Limits};
 use crate::media::Container;
+use crate::mp4::TrackKind;
 use crate::pipeline::feed::Feed;
 use crate::pipeline::inspect::Tracks;
 use crate::planner::cut::Shown;
@@ -47,6 +48,9 @@ pub(crate) struct TrackSurvey {
     /// The packets that are shown, in the order of their times. Times out of an index are decoding times moved
     /// to the beginning: exact for tracks that are even and whose groups of pictures are closed.
     pub(crate) shown: Vec<Shown>,
+    /// For each packet that is shown the bytes of the file up to its end and those of all before it. Empty unless an
+    /// index tells both this and exactly when key frames are shown.
+    pub(crate) needed: Vec<(Timestamp, ByteSize)>,
 }
 
 impl TrackSurvey {
@@ -188,6 +192,7 @@ impl Gathering {
             even,
             longest_step: steps.last().copied().unwrap_or(step),
             shown: self.packets,
+            needed: Vec::new(),
         }
     }
 }
@@ -225,15 +230,36 @@ fn from_index(
             pictures_seen += 1;
         }
     }
+    let closed = tracks.layout.as_ref().is_some_and(|layout| {
+        layout.video_tracks == 1
+            && layout.tracks.iter().all(|track| {
+                track.has_plain_edits() && (track.kind != TrackKind::Video || track.closed_groups)
+            })
+    });
     for (number, stream) in [video, audio].into_iter().enumerate() {
         let Some(stream) = stream else { continue };
         let index = tracks.input.index(stream.index);
         let start = starts.get(number).copied().flatten();
-        let (track, cut) = gather_index(&index, start, stream.duration, size);
+        let (mut track, cut) = gather_index(&index, start, stream.duration, size);
         survey.cut_short |= cut;
+        if number == 0 && track.even && track.hidden == 0 && closed {
+            track.needed = needed(&index, start);
+        }
         *(if number == 0 { &mut survey.video } else { &mut survey.audio }) = Some(track);
     }
     Ok(survey)
+}
+
+/// See [`TrackSurvey::needed`]; `start` is when the first packet is shown.
+fn needed(index: &[IndexEntry], start: Option<Timestamp>) -> Vec<(Timestamp, ByteSize)> {
+    let first = index.first().map_or(Timestamp::ZERO, |entry| entry.dts);
+    let offset = start.map_or(Timestamp::ZERO, |start| start.minus(first));
+    let mut most = 0;
+    let up_to = |entry: &IndexEntry| {
+        most = entry.position.saturating_add(u64::from(entry.bytes)).max(most);
+        (entry.dts.plus(offset), ByteSize::new(most))
+    };
+    index.iter().map(up_to).collect()
 }
 
 /// `start` is when the first packet is shown, `end` the length of the track from its first decoding time on, as

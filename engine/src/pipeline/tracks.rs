@@ -25,7 +25,12 @@ pub(crate) fn run(tracks: Tracks, mut job: Job<'_>) -> Result<Fitted, Error> {
     }
     let mut situation = situation(&measured, &job);
     let mut way = route(&situation);
-    if job.fit.verify == Verify::Decode {
+    // What is encoded while it arrives is not held up by the sound, which is looked at when it is there.
+    let early = matches!(way, Route::Transcode { video: Treatment::Encode, .. }) && measured.early.is_some();
+    if !early {
+        measured.early = None;
+    }
+    if job.fit.verify == Verify::Decode && !early {
         let whole = verify_kept(&mut measured, way, &mut job)?;
         if !whole.0 {
             situation.video = situation.video.map(|track| TrackState { keepable: false, ..track });

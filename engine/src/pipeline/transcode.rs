@@ -8,7 +8,9 @@ use crate::fit::Preset;
 use crate::mp4::{
     self, AudioFormat, Movie, Pacing as Stts, Planned, PlannedAudio, PlannedVideo, Track, overhead_bound,
 };
-use crate::pipeline::finish::{Job, movie_kind, track_bytes, track_duration};
+use crate::pipeline::awaited::{self, AwaitedSound};
+use crate::pipeline::early::Early;
+use crate::pipeline::finish::{Job, movie_kind, track_bytes};
 use crate::pipeline::material::{Material, Span, TrackMaterial};
 use crate::pipeline::measure::Measured;
 use crate::pipeline::sound::{self, SoundTrack};
@@ -114,6 +116,9 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         video::least_bytes(&mut material, plan, job.context)
     };
     let (plan, choice) = plan_video(&source, need, duration, &job, &mut least)?;
+    if measured.early.is_some() {
+        return awaited::run(measured, &plan, choice, &source, job);
+    }
     let lends = if let SoundChoice::Encode(plan) = choice { Some(plan) } else { None };
     let sound = match choice {
         SoundChoice::Silent => None,
@@ -131,19 +136,20 @@ fn pictures_and_sound(mut measured: Measured, audio: Treatment, mut job: Job<'_>
         lends.zip(sound.as_ref()).and_then(|(plan, sound)| Loan::of(plan, track_bytes(sound), duration));
     let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
     let spare = loan.map_or(ByteSize::ZERO, |loan| loan.most());
-    let mut made = make_video(&mut material, &plan, &source, Beside { sound, spare }, &job)?;
+    let beside = Beside { sound, awaited: None, spare };
+    let mut made = make_video(&mut material, &plan, &source, beside, &job)?;
     if let Some(loan) = loan
         && !take_up(loan, &mut made, &mut measured, &mut job)?
     {
         let mut material = TrackMaterial::new(&mut measured.tracks, &stream, &job.fit.limits, source.span);
-        let beside = Beside { sound: made.sound.take(), spare: ByteSize::ZERO };
+        let beside = Beside { sound: made.sound.take(), ..Beside::default() };
         made = make_video(&mut material, &plan, &source, beside, &job)?.after(&made);
     }
     made.finish(job)
 }
 
 /// Makes the sound once more, smaller by what the pictures took too much; whether all fits then.
-fn take_up(
+pub(super) fn take_up(
     loan: Loan,
     made: &mut MadeVideo,
     measured: &mut Measured,
@@ -209,6 +215,7 @@ pub(crate) fn plan_video(
         source_pixels: f64_of(source.picture.display.pixels()),
         display: ladder.largest(),
         source_ceiling: source.ceiling,
+        early: source.early.clone(),
     };
     match divide(&needs, job.fit.limit) {
         Ok(division) => {
@@ -255,6 +262,8 @@ pub(crate) struct Pictured {
     /// Its times can be trusted.
     pub(crate) trustworthy: bool,
     pub(crate) ceiling: ByteSize,
+    /// Set when pictures can be made before everything has arrived.
+    pub(crate) early: Option<Early>,
 }
 
 impl Pictured {
@@ -280,7 +289,7 @@ impl Pictured {
 #[derive(Debug)]
 pub(crate) struct MadeVideo {
     track: VideoTrack,
-    sound: Option<Track<AudioFormat>>,
+    pub(super) sound: Option<Track<AudioFormat>>,
     even: bool,
     preset: Preset,
     took: Duration,
@@ -290,11 +299,13 @@ pub(crate) struct MadeVideo {
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     pub(crate) sound: Option<Track<AudioFormat>>,
+    /// Sound that is made later.
+    pub(crate) awaited: Option<AwaitedSound>,
     /// So many of its bytes can be given up in the end.
     pub(crate) spare: ByteSize,
 }
 
-/// Encodes pictures beside finished sound.
+/// Encodes pictures beside sound that is finished, or for which there must be room.
 pub(crate) fn make_video(
     material: &mut dyn Material,
     plan: &VideoPlan,
@@ -302,15 +313,13 @@ pub(crate) fn make_video(
     beside: Beside,
     job: &Job<'_>,
 ) -> Result<MadeVideo, Error> {
-    let Beside { sound, spare } = beside;
+    let Beside { sound, awaited, spare } = beside;
     let began = job.enter(Stage::Video);
-    let sound_bytes = sound.as_ref().map_or(ByteSize::ZERO, track_bytes);
-    let planned_sound = sound.as_ref().map(|track| PlannedAudio {
-        packets: u64::try_from(track.samples.len()).unwrap_or(u64::MAX),
-        pacing: Stts::of(&track.samples),
-    });
+    let room = sound.as_ref().map(AwaitedSound::of).or(awaited);
+    let sound_bytes = room.map_or(ByteSize::ZERO, |sound| sound.bytes);
+    let planned_sound = room.map(|sound| sound.packets);
     let duration = source.span.duration().since_zero();
-    let longest = sound.as_ref().map_or(duration, |track| duration.max(track_duration(track)));
+    let longest = room.map_or(duration, |sound| duration.max(sound.duration));
     let limit = job.fit.limit;
     let budget = |rung: &Rung| {
         budget::picture_bytes(limit, sound_bytes, source.overhead(rung, longest, planned_sound))
@@ -333,7 +342,7 @@ pub(crate) fn make_video(
 
 impl MadeVideo {
     /// Counts what an attempt before it took for nothing.
-    fn after(mut self, wasted: &Self) -> Self {
+    pub(super) fn after(mut self, wasted: &Self) -> Self {
         let (now, before) = (&mut self.track, &wasted.track);
         now.frames_redone += before.frames_redone + u64::try_from(before.track.samples.len()).unwrap_or(0);
         now.frames_probed += before.frames_probed;
@@ -348,7 +357,7 @@ impl MadeVideo {
     }
 
     /// Bytes of the file.
-    fn size(&self) -> ByteSize {
+    pub(super) fn size(&self) -> ByteSize {
         mp4::size(&Movie { video: Some(self.track.track.clone()), audio: self.sound.clone() })
     }
 
@@ -398,6 +407,7 @@ pub(crate) fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictu
     let source_bytes = ByteSize::from_f64(survey.bytes.as_f64() * part);
     let picture = PictureSource { display, frame_rate, bits_per_pixel, max_height: job.fit.max_height };
     Some(Pictured {
+        early: measured.early.clone(),
         picture,
         orientation: stream.orientation,
         interlaced: stream.interlaced,
@@ -412,7 +422,7 @@ pub(crate) fn picture_source(measured: &Measured, job: &Job<'_>) -> Option<Pictu
     })
 }
 
-fn make_sound(
+pub(super) fn make_sound(
     measured: &mut Measured,
     plan: &SoundPlan,
     job: &mut Job<'_>,
@@ -442,7 +452,7 @@ fn make_sound(
     Ok(sound)
 }
 
-fn sound_packets(plan: &SoundPlan, duration: Duration) -> u64 {
+pub(super) fn sound_packets(plan: &SoundPlan, duration: Duration) -> u64 {
     packets_at(plan.sample_rate, duration)
 }
 

@@ -10,7 +10,8 @@ use crate::media::Orientation;
 use crate::mp4::h264;
 use crate::mp4::{ColorTags, Sample, Track, VideoFormat};
 use crate::pipeline::JobContext;
-use crate::pipeline::detail::Detail;
+use crate::pipeline::detail::{Detail, Moments};
+use crate::pipeline::early::Early;
 use crate::pipeline::material::{Material, Span};
 use crate::pipeline::pacing::Pacing;
 use crate::pipeline::pictures::{Pictures, Treatment};
@@ -18,7 +19,7 @@ use crate::pipeline::reorder::rebuild_dts;
 use crate::pipeline::segments::{Layout, SegmentMap};
 use crate::pipeline::workers::{self, Assignment, Spent, Stop};
 use crate::planner::budget;
-use crate::planner::course::{Belief, Course, Goal, WORST_CRF};
+use crate::planner::course::{Belief, Course, Goal, Order, WORST_CRF};
 use crate::planner::cut::Shown;
 use crate::planner::guess::FirstGuess;
 use crate::planner::ladder::{Ladder, Rung};
@@ -48,6 +49,8 @@ pub(crate) struct VideoPlan {
     pub(crate) display: Dimensions,
     /// The source's own size caps the result, not the limit alone.
     pub(crate) source_ceiling: ByteSize,
+    /// Set when pictures are made before everything has arrived.
+    pub(crate) early: Option<Early>,
 }
 
 /// A finished video track.
@@ -218,8 +221,15 @@ impl Attempt {
         material.will_shrink(f64_of(rung.dimensions.pixels()) < plan.source_pixels * SHRUNK);
         let pacing = plan.pacing(rung);
         let frames = plan.result_frames(rung);
-        let layout =
-            Layout { shown: &plan.shown, span: plan.span, pacing, frame_rate: rung.frame_rate, frames };
+        let early = plan.early.as_ref();
+        let layout = Layout {
+            shown: &plan.shown,
+            span: plan.span,
+            pacing,
+            frame_rate: rung.frame_rate,
+            frames,
+            early,
+        };
         let map = match self.parts {
             Parts::Apart => match SegmentMap::seekable(&layout, material)? {
                 // There is nothing to come apart, and damage is concealed better from the beginning on.
@@ -237,7 +247,9 @@ impl Attempt {
         let course = Course::new(map.outlines(&layout), goal, belief, map.order());
         let planned = began.elapsed();
         let detail = if self.changes < MOST_CHANGES && plan.shown.len() > FEW_PICTURES {
-            Some(Detail::of(material, plan.span, plan.display, plan.orientation)?)
+            let early = map.order() == Order::AsTheyArrive;
+            let moments = if early { Moments::Early } else { Moments::Everywhere };
+            Some(Detail::of(material, plan.span, plan.display, plan.orientation, moments)?)
         } else {
             None
         };
@@ -246,6 +258,7 @@ impl Attempt {
             treatment: plan.treatment(rung, pacing),
             spec: plan.spec(rung, pacing),
             frames,
+            early,
             context,
             reconsider: &|crf| {
                 let kept = |size| detail.as_ref()?.kept_at(size);

@@ -87,6 +87,7 @@ fn pictured(
         .collect();
     let part = span.duration().seconds() / length.seconds().max(1e-6);
     Ok(Pictured {
+        early: None,
         picture: PictureSource {
             display: animation.canvas,
             frame_rate,

@@ -14,12 +14,13 @@ use crate::error::Error;
 use crate::libav::{Answer, Encoded, Encoder, VideoSpec};
 use crate::mp4::h264;
 use crate::pipeline::JobContext;
+use crate::pipeline::early::Early;
 use crate::pipeline::encode::{OWN_NOISE, Run, received, send};
 use crate::pipeline::material::Material;
 use crate::pipeline::pictures::Treatment;
 use crate::pipeline::reel::Reel;
 use crate::pipeline::segments::SegmentMap;
-use crate::planner::course::{Course, Order, Step};
+use crate::planner::course::{Course, Step};
 use crate::planner::ladder::Rung;
 use crate::pool::catch;
 use crate::units::ByteSize;
@@ -32,6 +33,8 @@ pub(crate) struct Assignment<'a> {
     pub(crate) spec: VideoSpec,
     /// Frames of the result, about.
     pub(crate) frames: u32,
+    /// What of the source has arrived, while it does.
+    pub(crate) early: Option<&'a Early>,
     pub(crate) context: &'a JobContext,
     /// Asked once the probes are done, with the CRF that they predict: another size that is better, and the CRF there.
     pub(crate) reconsider: &'a (dyn Fn(f64) -> Option<(Rung, f64)> + Sync),
@@ -141,7 +144,7 @@ pub(crate) fn run(
         sent: AtomicU64::new(0),
     };
     let mut others = Vec::new();
-    if assignment.map.order() == Order::Any {
+    if assignment.map.is_apart() {
         let most = assignment.map.len().min(most_workers(assignment.context.threads.share_of_a_job()));
         for _ in 1..most {
             let Some(other) = material.another()? else { break };
@@ -250,6 +253,9 @@ impl Shared<'_> {
             if board.stopped.is_some() || surplus {
                 return Ok(None);
             }
+            if let Some(early) = self.assignment.early {
+                board.course.arrived(self.assignment.map.arrived(early));
+            }
             match board.course.next() {
                 Step::Wait => {}
                 Step::Done => return Ok(None),
@@ -294,11 +300,7 @@ impl Shared<'_> {
         board.damaged = board.damaged.max(reel.damaged());
         board.not_tone_mapped |= reel.not_tone_mapped();
         // What cannot be decoded from a key frame on may still be concealed from the beginning on.
-        if board.damaged > 0 && self.assignment.map.order() == Order::Any {
-            Err(Stop::NOT_IN_PARTS)
-        } else {
-            Ok(())
-        }
+        if board.damaged > 0 && self.assignment.map.is_apart() { Err(Stop::NOT_IN_PARTS) } else { Ok(()) }
     }
 
     fn probe(&self, reel: &mut Reel<'_>, segment: usize, frames: u32, crf: f64) -> Result<(), Stop> {
@@ -384,7 +386,7 @@ impl Shared<'_> {
                 return Ok(());
             }
         }
-        if run.is_empty() && self.assignment.map.order() == Order::Any {
+        if run.is_empty() && self.assignment.map.is_apart() {
             return Err(Stop::NOT_IN_PARTS);
         }
         let (packets, spent) = run.finish();

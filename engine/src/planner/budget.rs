@@ -80,6 +80,11 @@ impl Loan {
         follows.then_some(Self { plan, bytes })
     }
 
+    /// Of sound that was made by `plan` and took `bytes`, and for which more room was promised than there is.
+    pub(crate) const fn owed(plan: SoundPlan, bytes: ByteSize) -> Self {
+        Self { plan, bytes }
+    }
+
     /// The most bytes that it gives.
     pub(crate) fn most(&self) -> ByteSize {
         ByteSize::from_f64(self.bytes.as_f64() * MOST_LENT)

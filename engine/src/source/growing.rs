@@ -148,6 +148,10 @@ impl GrowingReader {
         Self { buffer: Arc::clone(&self.buffer), position: 0 }
     }
 
+    pub(super) fn arrival(&self) -> Arrival {
+        Arrival { buffer: Arc::clone(&self.buffer) }
+    }
+
     /// Moves to where the next read begins, which may lie beyond what has arrived. To move in relation to the
     /// end waits until its place is known.
     pub(super) fn seek(&mut self, to: SeekFrom, control: &Control) -> io::Result<u64> {
@@ -183,6 +187,27 @@ impl Drop for GrowingReader {
         let unwanted = (mem::take(&mut state.chunks), mem::take(&mut state.tail));
         drop(state);
         drop(unwanted);
+    }
+}
+
+/// What of a growing source has arrived; keeps none of its bytes alive.
+#[derive(Clone)]
+pub(crate) struct Arrival {
+    buffer: Arc<Buffer>,
+}
+
+impl Arrival {
+    /// The bytes from the first on that can be read without waiting; `None` when nothing more is waited for.
+    pub(crate) fn bytes(&self) -> Option<ByteSize> {
+        let state = self.buffer.lock();
+        let whole = self.buffer.total.is_some_and(|total| state.length >= total);
+        (matches!(state.end, End::Open) && !whole).then_some(ByteSize::new(state.length))
+    }
+}
+
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Arrival").field(&self.buffer).finish()
     }
 }
 

@@ -26,6 +26,8 @@ mod tests;
 
 pub use growing::GrowingWriter;
 
+pub(crate) use growing::Arrival;
+
 use file::FileReader;
 use growing::GrowingReader;
 
@@ -145,6 +147,14 @@ impl Reader {
             Inner::Growing(reader) => Inner::Growing(reader.another()),
         };
         Some(Self { inner, control: Arc::clone(&self.control) })
+    }
+
+    /// What of a source that still grows has arrived; `None` for all others.
+    pub(crate) fn arrival(&self) -> Option<Arrival> {
+        match &self.inner {
+            Inner::Growing(reader) => Some(reader.arrival()),
+            Inner::File(_) | Inner::Bytes(_) | Inner::Foreign(_) => None,
+        }
     }
 
     /// The input's whole length. Waits, for a source that still grows and was not told its length.

@@ -161,6 +161,25 @@ fn read_waits_for_bytes_that_have_not_arrived() {
 }
 
 #[test]
+fn arrival_tells_what_can_be_read_without_waiting() {
+    type End = fn(GrowingWriter);
+    let ends: [(&str, End); 2] = [("it is finished", GrowingWriter::finish), ("it is dropped", drop)];
+    for (what, end) in ends {
+        let (mut writer, reader) = growing(100, None);
+        let arrival = reader.arrival().unwrap();
+        assert_eq!(arrival.bytes(), Some(ByteSize::ZERO));
+        writer.append(pattern(30)).unwrap();
+        assert_eq!(arrival.bytes(), Some(ByteSize::new(30)));
+        end(writer);
+        assert_eq!(arrival.bytes(), None, "when {what}, nothing more is waited for");
+    }
+    let (mut writer, reader) = growing(100, Some(40));
+    writer.append(pattern(40)).unwrap();
+    assert_eq!(reader.arrival().unwrap().bytes(), None, "all that was announced is there");
+    assert!(open(Source::bytes(pattern(40))).arrival().is_none());
+}
+
+#[test]
 fn end_that_was_announced_is_known_before_it_arrives() {
     let (mut writer, mut reader) = growing(10, Some(6));
     assert_eq!(reader.size().unwrap(), ByteSize::new(6));

@@ -4,10 +4,12 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread::{self, JoinHandle};
 
 use azalea_engine::{
-    Action, ByteSize, Bytes, Error, ErrorKind, Fit, Fitted, GrowingWriter, JobHandle, Source, Stage,
+    Action, ByteSize, Bytes, Engine, Error, ErrorKind, Fit, Fitted, GrowingWriter, JobHandle, Source, Stage,
+    Warning,
 };
 
-use crate::support::clips::{self, H264, OLD, PICTURE, TONE, make};
+use crate::support::clips::{self, H264, OLD, PICTURE, Place, TONE, make};
+use crate::support::look::{Facts, Sound, assert_decodes};
 use crate::support::{KIB, MIB, engine, fit, near, wait_until, within};
 
 /// A thread that appends each piece it is handed, as a download does.
@@ -178,4 +180,77 @@ fn job_that_is_over_tells_the_download_to_stop() {
         refusal.is_some()
     });
     assert_eq!(refusal.unwrap().kind(), ErrorKind::Io);
+}
+
+/// Eighteen seconds of noise in two segments, the index first, the bytes spread evenly.
+fn long(name: &str, sound: &str) -> Bytes {
+    let picture = "-f lavfi -i testsrc2=size=320x180:rate=30:duration=18,noise=alls=40:allf=t+u:all_seed=7";
+    let tone = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=18";
+    make(name, &format!("{picture} {tone} {H264} -g 30 -crf 23 {sound} -movflags +faststart"))
+}
+
+/// What is asked for has to be encoded, and is mostly pictures.
+fn third(whole: &Bytes) -> Fit {
+    within(u64::try_from(whole.len()).unwrap() / 3)
+}
+
+/// Feeds seven tenths, all of the first segment and some of the second, waits until more than the first is encoded,
+/// feeds the rest.
+#[track_caller]
+fn grow_by_pictures(whole: &Bytes, request: Fit) -> Fitted {
+    // The threads of the others' engine are busy with other tests.
+    let engine = Engine::builder().threads(2).build().unwrap();
+    let (writer, source) = Source::growing(ByteSize::mebibytes(64), Some(ByteSize::of(whole)));
+    let job = engine.try_submit(source, request).unwrap();
+    let download = Download::start(writer);
+    let part = whole.len() * 7 / 10;
+    download.send(&whole.slice(..part));
+    wait_until("pictures are encoded before the rest has arrived", || job.progress().frames > 240);
+    download.send(&whole.slice(part..));
+    download.end().finish();
+    let fitted = job.wait().unwrap_or_else(|error| panic!("{error}"));
+    let report = fitted.report();
+    assert_eq!((report.action, report.frames), (Action::Transcode, 540));
+    assert!(fitted.bytes().len() <= usize::try_from(report.limit.get()).unwrap(), "it is above its limit");
+    assert!(report.fill() > 0.96, "{}", report.fill());
+    Facts::of(fitted.bytes()).assert_plays_inline();
+    assert_decodes(fitted.bytes());
+    fitted
+}
+
+#[test]
+fn pictures_are_encoded_before_the_last_byte_has_arrived() {
+    let whole = long("kept.mp4", "-c:a aac -b:a 64k");
+    let fitted = grow_by_pictures(&whole, third(&whole));
+    assert_eq!(fitted.report().warnings, []);
+    let alone = Facts::of(&whole).stream("audio", "bit_rate").to_owned();
+    assert_eq!(Facts::of(fitted.bytes()).stream("audio", "bit_rate"), alone, "the sound is kept");
+}
+
+#[test]
+fn sound_of_a_growing_file_is_encoded_when_it_is_there() {
+    let whole = long("encoded.mp4", "-c:a libmp3lame -b:a 96k");
+    let fitted = grow_by_pictures(&whole, third(&whole));
+    assert_eq!(fitted.report().warnings, []);
+    near("seconds of sound", Sound::of(fitted.bytes()).seconds(), 18.0, 0.1);
+}
+
+#[test]
+fn kept_sound_that_turns_out_bad_is_encoded_in_its_place() {
+    let whole = long("bad.mp4", "-c:a aac -b:a 64k");
+    let place = Place::new();
+    place.write("bad.mp4", &whole);
+    let words = "-v error -select_streams a -show_entries packet=pos,size -of csv=p=0 bad.mp4";
+    let packets = place.run("ffprobe", &words.split(' ').collect::<Vec<_>>()).stdout;
+    let mut broken = whole.to_vec();
+    for line in String::from_utf8(packets).unwrap().lines().skip(750).take(40) {
+        let numbers: Vec<usize> = line.trim_end_matches(',').split(',').map(|n| n.parse().unwrap()).collect();
+        let [size, start] = numbers[..] else { panic!("{line}") };
+        assert!(start > whole.len() * 7 / 10, "it comes with the rest");
+        broken[start..start + size].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    }
+    let fitted = grow_by_pictures(&broken.into(), third(&whole));
+    let warnings = &fitted.report().warnings;
+    assert!(matches!(warnings[..], [Warning::Damaged { .. }]), "{warnings:?}");
+    near("seconds of sound", Sound::of(fitted.bytes()).seconds(), 18.0, 0.1);
 }

@@ -133,6 +133,7 @@ impl Scanner {
 
     fn sample_tables(&mut self, bytes: &[u8], track: &mut TrackLayout) {
         let mut tables = Tables::default();
+        let mut groups = Groups::default();
         self.each(bytes, |scanner, kind, body| match &kind {
             b"stsd" => scanner.descriptions(body, track),
             b"stsc" => tables.runs = body.get(8..).unwrap_or_default(),
@@ -156,10 +157,16 @@ impl Scanner {
                 tables.offsets = ChunkOffsets { wide: false, table: body.get(8..).unwrap_or_default() }
             }
             b"co64" => tables.offsets = ChunkOffsets { wide: true, table: body.get(8..).unwrap_or_default() },
-            b"stts" | b"ctts" | b"cslg" | b"stss" | b"stps" | b"sgpd" | b"sbgp" | b"csgp" | b"sdtp"
-            | b"subs" | b"stdp" | b"padb" | b"saiz" | b"saio" => {}
+            b"ctts" => groups.offsets = body.get(8..).unwrap_or_default(),
+            b"stss" => groups.keys = Some(body.get(8..).unwrap_or_default()),
+            // Samples at which decoding can begin although what is shown before them cannot be decoded then.
+            b"stps" => groups.open = true,
+            b"sbgp" => groups.open |= body.get(4..8) == Some(b"rap "),
+            b"stts" | b"cslg" | b"sgpd" | b"csgp" | b"sdtp" | b"subs" | b"stdp" | b"padb" | b"saiz"
+            | b"saio" => {}
             _ => scanner.extra(kind, body),
         });
+        track.closed_groups = groups.are_closed();
         self.layout.cut_short |= tables.end() > self.size;
     }
 
@@ -189,6 +196,42 @@ struct Tables<'a> {
     runs: &'a [u8],
     sizes: SampleSizes<'a>,
     offsets: ChunkOffsets<'a>,
+}
+
+/// How samples are decoded and shown.
+#[derive(Default)]
+struct Groups<'a> {
+    /// Pairs of a number of samples and their presentation minus decoding time.
+    offsets: &'a [u8],
+    /// Numbers, from 1, of the samples at which decoding can begin; `None` when it can everywhere.
+    keys: Option<&'a [u8]>,
+    /// The file itself says that some groups are not closed.
+    open: bool,
+}
+
+impl Groups<'_> {
+    /// See [`TrackLayout::closed_groups`]. Takes time in proportion to the tables' bytes.
+    fn are_closed(&self) -> bool {
+        let runs = || self.offsets.chunks_exact(8).filter_map(|run| Some((u32_at(run, 0)?, u32_at(run, 4)?)));
+        let Some((_, usual)) = runs().next() else { return !self.open };
+        let Some(keys) = self.keys else { return !self.open && runs().all(|(_, offset)| offset == usual) };
+        let mut keys = keys.chunks_exact(4).filter_map(|key| u32_at(key, 0)).peekable();
+        if self.open || keys.peek() != Some(&1) {
+            return false;
+        }
+        let mut last = 0_u32;
+        for (count, offset) in runs() {
+            last = last.saturating_add(count);
+            let mut any = false;
+            while keys.next_if(|key| *key <= last).is_some() {
+                any = true;
+            }
+            if any && offset != usual {
+                return false;
+            }
+        }
+        keys.next().is_none()
+    }
 }
 
 /// Where each chunk begins in the file.

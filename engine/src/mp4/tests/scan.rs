@@ -183,6 +183,44 @@ fn edits_are_described() {
     assert!(track.has_empty_edit && track.has_rate_change && !track.has_plain_edits());
 }
 
+type Tables<'a> = &'a [(&'a [u8; 4], Vec<u8>)];
+
+#[test]
+fn groups_are_closed_when_all_key_frames_are_shown_as_late_as_the_first() {
+    let list = |numbers: &[u32], width: usize| -> Vec<u8> {
+        let count = u32::try_from(numbers.len() / width).unwrap();
+        [0, count].iter().chain(numbers).flat_map(|number| number.to_be_bytes()).collect()
+    };
+    let closed = |tables: Tables<'_>| {
+        let tables: Vec<u8> = tables.iter().flat_map(|(kind, body)| boxed(kind, body)).collect();
+        let media = boxed(b"mdia", &boxed(b"minf", &boxed(b"stbl", &tables)));
+        layout(&index_with(&boxed(b"trak", &media))).tracks[0].closed_groups
+    };
+    // Runs of a number of samples and their distance.
+    let offsets = list(&[1, 2, 3, 5, 1, 2, 3, 0], 2);
+    let keys = |keys: &[u32]| list(keys, 1);
+    assert!(closed(&[(b"ctts", offsets.clone()), (b"stss", keys(&[1, 5]))]));
+    assert!(closed(&[(b"stss", keys(&[1, 5]))]), "all are shown when they are decoded");
+    assert!(closed(&[(b"ctts", list(&[8, 2], 2))]), "decoding can begin everywhere");
+    let open: [(&str, Tables<'_>); 6] = [
+        ("one is shown later", &[(b"ctts", offsets.clone()), (b"stss", keys(&[1, 3]))]),
+        ("one is shown sooner", &[(b"ctts", offsets.clone()), (b"stss", keys(&[1, 5, 7]))]),
+        ("one has no distance", &[(b"ctts", offsets.clone()), (b"stss", keys(&[1, 5, 9]))]),
+        ("the first is none", &[(b"ctts", offsets.clone()), (b"stss", keys(&[5]))]),
+        ("all are, at distances of their own", &[(b"ctts", offsets)]),
+        ("the file says so", &[(b"stss", keys(&[1])), (b"stps", keys(&[5]))]),
+    ];
+    for (what, tables) in open {
+        assert!(!closed(tables), "{what}");
+    }
+    assert!(!closed(&[(b"sbgp", b"\0\0\0\0rap \0\0\0\0".to_vec())]), "a group of random access points");
+    assert!(closed(&[(b"sbgp", b"\0\0\0\0roll\0\0\0\0".to_vec())]));
+    let written = |frames| layout(&write(&movie(Some(picture(90_000, 3000, frames)), None)).unwrap());
+    assert!(written(120).tracks[0].closed_groups);
+    // The key frame after four seconds is decoded before pictures that are shown before it.
+    assert!(!written(200).tracks[0].closed_groups);
+}
+
 #[test]
 fn samples_in_another_file_are_told() {
     let with = |reference: &[u8]| {
@@ -213,7 +251,7 @@ proptest! {
         for kind in [b"udta", b"meta", b"mvhd", b"trak"] {
             layout(&index_with(&boxed(kind, &noise)));
         }
-        for kind in [b"stsd", b"stsc", b"stsz", b"stz2", b"stco", b"co64"] {
+        for kind in [b"ctts", b"stss", b"sbgp", b"stsd", b"stsc", b"stsz", b"stz2", b"stco", b"co64"] {
             let tables = boxed(b"minf", &boxed(b"stbl", &boxed(kind, &noise)));
             layout(&index_with(&boxed(b"trak", &boxed(b"mdia", &tables))));
         }

@@ -105,6 +105,8 @@ pub(crate) struct Belief {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Any,
+    /// Any that are there, see [`Course::arrived`], in time order those that are not; the first ones are probed.
+    AsTheyArrive,
     /// One decoder runs through the source: segments are handed out in time order, only the first is probed.
     InTime,
 }
@@ -144,6 +146,8 @@ pub(crate) struct Course {
     goal: Goal,
     prior: Prior,
     order: Order,
+    /// So many segments at the beginning are there.
+    there: usize,
     probing: Probing,
     /// The segments to be encoded in this round, in order.
     queue: VecDeque<usize>,
@@ -171,8 +175,9 @@ impl Course {
         let subjects: Vec<_> = parts.iter().map(Part::subject).collect();
         Self {
             settled: Model::fit(&prior, &subjects, &[]),
-            probing: Probing::plan(&parts, deviation, order == Order::InTime),
+            probing: Probing::plan(&parts, deviation, order),
             queue: (0..parts.len()).collect(),
+            there: if order == Order::AsTheyArrive { 0 } else { parts.len() },
             sorted: order == Order::InTime,
             parts,
             ceiling,
@@ -219,11 +224,27 @@ impl Course {
         self.begin()
     }
 
+    /// The first `segments` segments are there, and can be read without waiting.
+    pub(crate) fn arrived(&mut self, segments: usize) {
+        self.there = self.there.max(segments);
+    }
+
+    /// The place in the queue of the segment that is encoded next.
+    fn front(&self) -> usize {
+        let there = self.queue.iter().position(|segment| *segment < self.there);
+        there
+            .or_else(|| {
+                self.queue.iter().enumerate().min_by_key(|(_, segment)| **segment).map(|first| first.0)
+            })
+            .unwrap_or(0)
+    }
+
     fn begin(&mut self) -> Step {
-        let Some(segment) = self.queue.front().copied() else { return Step::Done };
+        let front = self.front();
+        let Some(segment) = self.queue.get(front).copied() else { return Step::Done };
         let model = self.model();
         let crf = self.start(&model, segment);
-        self.queue.pop_front();
+        self.queue.remove(front);
         let head = self.head.0.exp2();
         let last_resort = self.repairs.is_last_resort();
         let Some(part) = self.parts.get_mut(segment) else { return Step::Wait };

@@ -167,6 +167,17 @@ impl Track {
         self.run_to(self.goal())
     }
 
+    /// Segments that have arrived when so many frames are encoded: a download is about three times as fast.
+    fn arrived(&self, encoded: u64) -> usize {
+        let mut left = usize::try_from(encoded).unwrap() * 3;
+        let is_there = |pictures: &&Pictures| {
+            let there = left >= pictures.frames.len();
+            left = left.saturating_sub(pictures.frames.len());
+            there
+        };
+        self.pictures.iter().take_while(is_there).count()
+    }
+
     /// Lets the workers encode until all are told to end.
     pub(super) fn run_to(&self, goal: Goal) -> Outcome {
         let mut course = Course::new(self.segments.clone(), goal, self.belief, self.kind.order);
@@ -186,6 +197,9 @@ impl Track {
                     }
                 }
                 Worker::Idle => {
+                    if self.kind.order == Order::AsTheyArrive {
+                        course.arrived(self.arrived(encoded));
+                    }
                     let step = course.next();
                     if step != Step::Wait {
                         steps.push(step);

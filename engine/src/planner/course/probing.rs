@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::Order;
 use super::part::{Part, f64_to_u32};
 
 /// Frames of a window.
@@ -17,6 +18,10 @@ const UNPROBED: f64 = 48.0;
 /// Shorter segments have no window, unless there is no other.
 const SHORTEST_SEGMENT: f64 = 40.0;
 const MOST_WINDOWS: usize = 8;
+/// The part of a track, one in so many of its segments, that is waited for and looked at before anything is encoded. The
+/// size of the picture hangs on what is seen: by two segments of ten a clip was taken for a third harder than it is.
+const EARLY_PART: usize = 3;
+const LEAST_EARLY: usize = 2;
 /// The share of all frames that windows may take, beyond the first window.
 const MOST_SHARE: f64 = 0.06;
 /// A belief wider than this, in steps of CRF, is tested in many segments.
@@ -53,8 +58,9 @@ pub(super) struct Probing {
 }
 
 impl Probing {
-    /// Windows in segments whose sources are typical, then in others over the whole range.
-    pub(super) fn plan(parts: &[Part], deviation: f64, only_first: bool) -> Self {
+    /// Windows in segments whose sources are typical, then in others over the whole range. While segments arrive
+    /// only the first ones are looked at: what the others would tell is not worth waiting for.
+    pub(super) fn plan(parts: &[Part], deviation: f64, order: Order) -> Self {
         let all: f64 = parts.iter().map(|part| part.frames).sum();
         let mut fit: Vec<(usize, &Part)> =
             parts.iter().enumerate().filter(|(_, part)| part.frames >= SHORTEST_SEGMENT).collect();
@@ -66,18 +72,27 @@ impl Probing {
                 .into_iter()
                 .collect();
         }
-        if only_first {
+        if order == Order::InTime {
             fit = parts.iter().enumerate().take(1).collect();
         }
         let short = all <= SHORT_TRACK;
         if all <= UNPROBED || (short && deviation <= WIDE) {
             fit.clear();
         }
-        fit.sort_by(|a, b| a.1.rate().total_cmp(&b.1.rate()));
+        if order == Order::AsTheyArrive {
+            fit.truncate(parts.len().div_ceil(EARLY_PART).max(LEAST_EARLY));
+        }
+        if order != Order::AsTheyArrive {
+            fit.sort_by(|a, b| a.1.rate().total_cmp(&b.1.rate()));
+        }
         let frames = if short { SHORT_WINDOW } else { WINDOW };
         let affordable =
             usize::try_from(f64_to_u32(all * MOST_SHARE / f64::from(frames))).unwrap_or(usize::MAX);
-        let wanted = if deviation > WIDE { fit.len().div_ceil(2).min(MOST_WINDOWS) } else { 1 };
+        let wanted = match order {
+            _ if deviation <= WIDE => 1,
+            Order::AsTheyArrive => fit.len().min(MOST_WINDOWS),
+            Order::Any | Order::InTime => fit.len().div_ceil(2).min(MOST_WINDOWS),
+        };
         // Where there are scenes to differ, one of them does not speak for the others.
         let least = if deviation > WIDE && all >= TWO_WINDOWS_FROM { 2 } else { 1 };
         let count = wanted.max(least).min(affordable.max(least)).min(fit.len());
@@ -85,7 +100,12 @@ impl Probing {
         let mut places: Vec<usize> =
             (0..count).map(|n| (2 * n + 1).saturating_mul(fit.len()) / (2 * count).max(1)).collect();
         let middle = fit.len() / 2;
-        places.sort_by_key(|place| place.abs_diff(middle));
+        match order {
+            Order::AsTheyArrive => {
+                places = (0..count).map(|n| n.saturating_mul(fit.len()) / count.max(1)).collect();
+            }
+            Order::Any | Order::InTime => places.sort_by_key(|place| place.abs_diff(middle)),
+        }
         let waiting = places.iter().filter_map(|place| fit.get(*place)).map(|(segment, part)| Window {
             segment: *segment,
             frames: frames.min(f64_to_u32(part.frames)).max(1),

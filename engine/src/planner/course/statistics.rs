@@ -49,7 +49,13 @@ fn number(count: u64) -> f64 {
 /// All kinds of tracks that are tried, and how many of each.
 fn kinds() -> Vec<(Kind, u64)> {
     let lengths = [(1, (85, 95), 30), (3, (100, 300), 16), (9, (90, 300), 8), (40, (90, 300), 1)];
-    let ways = [(4.0, Order::Any, 1), (0.8, Order::Any, 1), (4.0, Order::Any, 4), (4.0, Order::InTime, 1)];
+    let ways = [
+        (4.0, Order::Any, 1),
+        (0.8, Order::Any, 1),
+        (4.0, Order::Any, 4),
+        (4.0, Order::AsTheyArrive, 2),
+        (4.0, Order::InTime, 1),
+    ];
     let mut kinds = Vec::new();
     for (segments, frames, tracks) in lengths {
         for hard in [false, true] {

@@ -74,6 +74,41 @@ fn small_segments_are_pilots_and_the_last_to_land() {
     assert_eq!(order, [3, 5, 0, 4, 2, 1]);
 }
 
+/// Five segments of which none is there yet, after their windows.
+fn arriving() -> Course {
+    let mut course = Course::new(segments(&[300, 110, 250, 100, 280]), goal(1e6), BLIND, Order::AsTheyArrive);
+    for expected in [0, 1] {
+        let Step::Probe { segment, crf, .. } = course.next() else { panic!("no window") };
+        assert_eq!(segment, expected);
+        course.probed(segment, crf, &[800; 16]);
+    }
+    course
+}
+
+#[test]
+fn while_segments_arrive_the_first_ones_are_looked_at_and_begun_in_time() {
+    let mut course = arriving();
+    for expected in [0, 1, 2, 3, 4] {
+        let Step::Encode { segment, .. } = course.next() else { panic!("no encode") };
+        assert_eq!(segment, expected);
+    }
+    assert_eq!(course.next(), Step::Wait);
+}
+
+#[test]
+fn segments_that_are_there_go_first_in_the_usual_order() {
+    let mut course = arriving();
+    course.arrived(3);
+    let mut order = Vec::new();
+    while let Step::Encode { segment, .. } = course.next() {
+        order.push(segment);
+        if order.len() == 2 {
+            course.arrived(5);
+        }
+    }
+    assert_eq!(order, [2, 0, 3, 4, 1]);
+}
+
 #[test]
 fn a_running_decoder_gets_segments_in_time_order() {
     let track = Track::new(3, Kind { order: Order::InTime, ..KIND });
@@ -156,13 +191,14 @@ fn hundreds_of_segments_are_planned_as_well() {
 
 fn kinds() -> impl Strategy<Value = Kind> {
     let track = (1_usize..12, 1_usize..120, 0_usize..100, any::<bool>(), 0.5_f64..5.0);
-    (track, any::<bool>(), 1_usize..6, any::<bool>()).prop_map(
-        |((segments, least, more, hard, deviation), in_time, workers, counted)| Kind {
+    let orders = prop_oneof![Just(Order::Any), Just(Order::AsTheyArrive), Just(Order::InTime)];
+    (track, orders, 1_usize..6, any::<bool>()).prop_map(
+        |((segments, least, more, hard, deviation), order, workers, counted)| Kind {
             segments,
             frames: (least, least + more),
             hard,
             deviation,
-            order: if in_time { Order::InTime } else { Order::Any },
+            order,
             workers,
             counted,
         },
