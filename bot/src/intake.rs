@@ -81,15 +81,26 @@ pub enum Outcome {
 
 /// A place behind somebody else's request.
 ///
-/// It is a job of its own too, for later: when the process ends before anybody was told, the queue remembers.
+/// It is a job of its own too, which is not worked on as long as somebody in this process waits: when the process ends
+/// before anybody was told, or this is dropped, the queue remembers.
 #[derive(Debug)]
+#[must_use = "dropping it has the request worked on by itself"]
 pub struct Waiting {
     waiter: Waiter<Ended>,
-    job: Option<(Arc<dyn Queue>, JobId)>,
+    backing: Option<Backing>,
+}
+
+/// The job behind a place. Dropping it lets the job go.
+#[derive(Debug)]
+struct Backing {
+    queue: Arc<dyn Queue>,
+    job: JobId,
+    closed: Arc<AtomicBool>,
+    settled: bool,
 }
 
 impl Waiting {
-    /// How the other request ended; `None` when it was given up, and [sending](Intake::send) it again makes sense.
+    /// How the other request ended; `None` when it was given up, and [going on](Intake::go_on) makes sense.
     /// Cancel-safe.
     pub async fn end(&self) -> Option<Ended> {
         match self.waiter.wait().await {
@@ -98,12 +109,56 @@ impl Waiting {
         }
     }
 
-    /// Ends the wait, since the one who asked knows the end now, or the request is sent again.
-    pub async fn settle(self) {
-        if let Some((queue, job)) = self.job
-            && let Err(error) = queue.forget(job).await
-        {
-            tracing::warn!(%error, %job, "somebody may be told again where a post is");
+    /// Ends the wait, since the one who asked knows the end now, or the request is sent again. Whether this ended it:
+    /// else the queue still has it and will answer it, or somebody else has answered it.
+    pub async fn settle(mut self) -> bool {
+        let Some(mut backing) = self.backing.take() else { return true };
+        backing.forget().await
+    }
+
+    /// Has `telling` tell the end to the one who asked, and ends the wait. They are told once: not at all when the
+    /// queue goes on with the request in its next process, or when somebody else has told them.
+    pub async fn answer(mut self, telling: impl Future<Output = ()>) {
+        let Some(mut backing) = self.backing.take() else { return telling.await };
+        // The queue closes soon, and what it still has then is answered later.
+        if backing.closed.load(Ordering::SeqCst) {
+            if backing.forget().await {
+                telling.await;
+            }
+            return;
+        }
+        if matches!(backing.queue.show(backing.job).await, Ok(None)) {
+            backing.settled = true;
+            return;
+        }
+        // In this order: a process that dies between the two has rather told it twice than never.
+        telling.await;
+        if !backing.forget().await {
+            tracing::warn!(job = %backing.job, "somebody may be told again where a post is");
+        }
+    }
+}
+
+impl Backing {
+    /// Whether the job was there and is not any more.
+    async fn forget(&mut self) -> bool {
+        match self.queue.forget(self.job).await {
+            Ok(was_there) => {
+                self.settled = true;
+                was_there
+            }
+            Err(error) => {
+                tracing::debug!(%error, job = %self.job, "a request that waited stays in the queue");
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.queue.let_go(self.job);
         }
     }
 }
@@ -192,17 +247,17 @@ impl Intake {
             Place::First => {}
         }
         // From here on the claim is given up again on every way out but the queue, also when this call is dropped.
-        let held = Held { desk: &self.desk, request: request.id, kept: false };
+        let held = Held { desk: &self.desk, key, request: request.id, kept: false };
         if let Some(delivered) = self.processed.get(&key).await {
             self.tracker.count(Counter::Pointers, 1);
             let delivered = Delivered::clone(&delivered);
             // Those who joined meanwhile are told the same, and not that it was given up.
-            if let Some(ownership) = self.desk.take(request.id) {
+            if let Some(ownership) = self.desk.take_own(&key, request.id) {
                 ownership.complete(Ok(delivered.clone()));
             }
             return Outcome::AlreadyThere { request, delivered };
         }
-        match self.queue.enqueue(self.job(request.clone(), Duration::ZERO)).await {
+        match self.queue.enqueue(self.job(request.clone())).await {
             Ok(Enqueued::New(job)) => {
                 // Closed meanwhile: whoever ended the jobs that wait has ended this one too, or did not see it.
                 if self.closed.load(Ordering::SeqCst)
@@ -229,13 +284,16 @@ impl Intake {
         }
     }
 
-    /// Waits behind another request, as a job that is only worked on if this process ends before the other one.
+    /// Waits behind another request, as a job that is only worked on if nobody in this process answers it.
     async fn join(&self, request: Request, waiter: Waiter<Ended>) -> Outcome {
         if self.queue.durability() == Durability::None {
-            return Outcome::Joined { request, waiting: Waiting { waiter, job: None } };
+            return Outcome::Joined { request, waiting: Waiting { waiter, backing: None } };
         }
-        let job = match self.queue.enqueue(self.job(request.clone(), BEHIND)).await {
-            Ok(Enqueued::New(job)) if self.queue.keeps(job) => Some((Arc::clone(&self.queue), job)),
+        let backing = match self.queue.enqueue_behind(self.job(request.clone())).await {
+            Ok(Enqueued::New(job)) if self.queue.keeps(job) => {
+                let closed = Arc::clone(&self.closed);
+                Some(Backing { queue: Arc::clone(&self.queue), job, closed, settled: false })
+            }
             Ok(Enqueued::New(job)) => {
                 // In memory it would end with the waiter.
                 drop(self.queue.forget(job).await);
@@ -248,7 +306,25 @@ impl Intake {
                 None
             }
         };
-        Outcome::Joined { request, waiting: Waiting { waiter, job } }
+        Outcome::Joined { request, waiting: Waiting { waiter, backing } }
+    }
+
+    /// Lets a request go on whose [wait](Waiting::end) was given up: it is next, or behind whoever is by now. Where it is
+    /// kept it goes on by itself, in the next process if this one is being stopped.
+    pub async fn go_on(&self, request: Request, mut waiting: Waiting) -> Outcome {
+        let Some(mut backing) = waiting.backing.take() else { return self.send(request).await };
+        if self.closed.load(Ordering::SeqCst) {
+            return Outcome::Again(request);
+        }
+        match backing.queue.show(backing.job).await {
+            // Somebody else ended it, and told so.
+            Ok(None) => {
+                backing.settled = true;
+                Outcome::Again(request)
+            }
+            Err(QueueError::Closed) => Outcome::Again(request),
+            Ok(Some(_)) | Err(_) => Outcome::Accepted(request),
+        }
     }
 
     /// What became of a request that was done before.
@@ -263,21 +339,19 @@ impl Intake {
         }
     }
 
-    fn job(&self, request: Request, after: Duration) -> NewJob {
+    fn job(&self, request: Request) -> NewJob {
         let now = self.clock.now();
-        let (not_before, deadline) = (now.plus(after), now.plus(LIFE));
-        NewJob { request, priority: Priority::Interactive, not_before, deadline }
+        NewJob { request, priority: Priority::Interactive, not_before: now, deadline: now.plus(LIFE) }
     }
 }
 
 /// Who asked so long ago does not look for the answer any more.
 pub(crate) const LIFE: Duration = Duration::from_secs(86_400);
-/// When somebody looks after a request that waits behind another one, in case the process that knew of it has ended.
-const BEHIND: Duration = Duration::from_secs(120);
 
 /// A claim that is given up unless it is kept.
 struct Held<'a> {
     desk: &'a Desk,
+    key: DeliveryKey,
     request: RequestId,
     kept: bool,
 }
@@ -291,7 +365,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.desk.release(self.request);
+            self.desk.release(&self.key, self.request);
         }
     }
 }

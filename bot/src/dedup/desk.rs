@@ -1,7 +1,8 @@
 //! Claims on deliveries, from the moment a request is taken until its worker is done.
 //!
 //! A claim is made where a request comes in and released where its work ends. The queue between the two carries
-//! requests only, so that they can be written to disk; the ownership waits here under the request's id.
+//! requests only, so that they can be written to disk; the ownership waits here for whoever works on the delivery first,
+//! which may be a request of an earlier run.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub type DeliveryOwnership = Ownership<DeliveryKey, Ended>;
 #[derive(Clone, Debug)]
 pub struct Desk {
     in_flight: InFlight<DeliveryKey, Ended>,
-    owned: Arc<DashMap<RequestId, DeliveryOwnership>>,
+    /// Each with the request that put it there.
+    owned: Arc<DashMap<DeliveryKey, (RequestId, DeliveryOwnership)>>,
 }
 
 /// What a request found.
@@ -43,25 +45,30 @@ impl Desk {
     pub fn claim(&self, key: &DeliveryKey, request: RequestId, now: Instant) -> Place {
         match self.in_flight.claim(key, now) {
             Claim::Owner(ownership) => {
-                self.owned.insert(request, ownership);
+                self.owned.insert(*key, (request, ownership));
                 Place::First
             }
             Claim::Waiter(waiter) => Place::Behind(waiter),
         }
     }
 
-    /// Hands the ownership to the request's worker; `None` when there is none, as after a restart.
-    pub fn take(&self, request: RequestId) -> Option<DeliveryOwnership> {
-        self.owned.remove(&request).map(|(_, ownership)| ownership)
+    /// Hands the ownership to whoever works on the delivery now; `None` when it is not here.
+    pub fn take(&self, key: &DeliveryKey) -> Option<DeliveryOwnership> {
+        self.owned.remove(key).map(|(_, (_, ownership))| ownership)
     }
 
-    /// Gives the claim up: whoever waits for it claims again.
-    pub fn release(&self, request: RequestId) {
-        drop(self.take(request));
+    /// The same, if this request put it here.
+    pub fn take_own(&self, key: &DeliveryKey, request: RequestId) -> Option<DeliveryOwnership> {
+        self.owned.remove_if(key, |_, (owner, _)| *owner == request).map(|(_, (_, ownership))| ownership)
+    }
+
+    /// Gives the claim up, if this request has it: whoever waits for it claims again.
+    pub fn release(&self, key: &DeliveryKey, request: RequestId) {
+        drop(self.take_own(key, request));
     }
 
     /// Puts the ownership back, for a request that is tried again later.
     pub fn put_back(&self, request: RequestId, ownership: DeliveryOwnership) {
-        self.owned.insert(request, ownership);
+        self.owned.insert(*ownership.key(), (request, ownership));
     }
 }

@@ -17,4 +17,4 @@ pub use self::desk::{DeliveryOwnership, Desk, Ended, Place};
 pub use self::inflight::{
     Claim, ClaimKey, InFlight, InFlightSettings, Ownership, Token, WaitOutcome, Waiter, WorkTimes,
 };
-pub use self::processed::{Delivered, Processed, ProcessedSettings};
+pub use self::processed::{Delivered, Processed, ProcessedSettings, Recall};

@@ -45,6 +45,17 @@ pub struct Delivered {
     pub at: WallTime,
 }
 
+/// What is remembered of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recall {
+    /// It stands there.
+    Delivered(Arc<Delivered>),
+    /// It stood there, and its message was deleted.
+    Forgotten,
+    /// Nothing.
+    Nothing,
+}
+
 /// The memory of deliveries. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Processed {
@@ -58,7 +69,8 @@ pub struct Processed {
 
 #[derive(Clone, Debug)]
 struct Known {
-    delivered: Arc<Delivered>,
+    /// `None`: it was forgotten.
+    delivered: Option<Arc<Delivered>>,
     expires: WallTime,
 }
 
@@ -79,39 +91,68 @@ impl Processed {
     ///
     /// Cancel-safe. Takes at most as long as [`Store::get`].
     pub async fn get(&self, key: &DeliveryKey) -> Option<Arc<Delivered>> {
+        match self.recall(key).await {
+            Recall::Delivered(delivered) => Some(delivered),
+            Recall::Forgotten | Recall::Nothing => None,
+        }
+    }
+
+    /// The same, for somebody who has another source to ask when nothing is known here.
+    ///
+    /// Cancel-safe. Takes at most as long as [`Store::get`].
+    pub async fn recall(&self, key: &DeliveryKey) -> Recall {
         if let Some(known) = self.known.get(key).filter(|known| self.clock.now() < known.expires) {
-            return Some(known.delivered);
+            return Recall::of(known.delivered);
         }
         let before = self.changes.load(Ordering::Acquire);
-        let record = self.store.get(Shelf::Processed, &key.to_string()).await?;
-        let delivered: Delivered = serde_json::from_slice(&record.value)
-            .inspect_err(|error| tracing::warn!(%error, %key, "a stored delivery cannot be read"))
-            .ok()?;
-        let known = Known { delivered: Arc::new(delivered), expires: record.expires };
+        let Some(record) = self.store.get(Shelf::Processed, &key.to_string()).await else {
+            return Recall::Nothing;
+        };
+        let read = serde_json::from_slice::<Option<Delivered>>(&record.value)
+            .inspect_err(|error| tracing::warn!(%error, %key, "a stored delivery cannot be read"));
+        let Ok(delivered) = read else { return Recall::Nothing };
+        let known = Known { delivered: delivered.map(Arc::new), expires: record.expires };
         self.known.insert(*key, known.clone());
         if self.changes.load(Ordering::Acquire) != before {
             // Whatever was changed stands in the store's queue.
             self.known.invalidate(key);
         }
-        Some(known.delivered)
+        Recall::of(known.delivered)
     }
 
     /// Remembers a delivery, instead of an earlier one of the same key. Neither blocks nor fails.
     pub fn record(&self, key: &DeliveryKey, delivered: Delivered) {
         let expires = self.clock.now().plus(self.time_to_live());
+        self.remember(key, Some(delivered), expires);
+    }
+
+    /// Remembers a delivery that another source has told of, until it would be forgotten; `None` when it would be by
+    /// now. Neither blocks nor fails.
+    pub fn restore(&self, key: &DeliveryKey, delivered: Delivered) -> Option<Delivered> {
+        let percent = 100_u32.saturating_sub(u32::from(self.settings.jitter_percent.min(100)));
+        let expires = delivered.at.plus(self.settings.ttl.saturating_mul(percent) / 100);
+        if self.clock.now() >= expires {
+            return None;
+        }
+        self.remember(key, Some(delivered.clone()), expires);
+        Some(delivered)
+    }
+
+    /// Forgets a delivery, since its message was deleted, and that no other source is to be asked for it. Neither blocks
+    /// nor fails.
+    pub fn forget(&self, key: &DeliveryKey) {
+        // By then no source is believed any more.
+        let expires = self.clock.now().plus(self.settings.ttl);
+        self.remember(key, None, expires);
+    }
+
+    fn remember(&self, key: &DeliveryKey, delivered: Option<Delivered>, expires: WallTime) {
         // A delivery is plain data with text keys; if it had no JSON, it would be remembered until the restart.
         if let Ok(value) = serde_json::to_vec(&delivered) {
             self.store.put(Shelf::Processed, key.to_string(), value, expires);
         }
         self.changes.fetch_add(1, Ordering::AcqRel);
-        self.known.insert(*key, Known { delivered: Arc::new(delivered), expires });
-    }
-
-    /// Forgets a delivery, since its message was deleted. Neither blocks nor fails.
-    pub fn forget(&self, key: &DeliveryKey) {
-        self.store.remove(Shelf::Processed, key.to_string());
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        self.known.invalidate(key);
+        self.known.insert(*key, Known { delivered: delivered.map(Arc::new), expires });
     }
 
     fn time_to_live(&self) -> Duration {
@@ -119,6 +160,12 @@ impl Processed {
         let least = 100_u32.saturating_sub(percent);
         let percent = fastrand::u32(least..=percent.saturating_add(100));
         self.settings.ttl.saturating_mul(percent) / 100
+    }
+}
+
+impl Recall {
+    fn of(delivered: Option<Arc<Delivered>>) -> Self {
+        delivered.map_or(Self::Forgotten, Self::Delivered)
     }
 }
 

@@ -44,6 +44,13 @@ impl DeliveryKey {
     pub const fn post(&self) -> PostId {
         self.post
     }
+
+    /// 64 bits in the place of the key, where thousands of them have to be small. Two of 10,000 keys have the same
+    /// digest once in 10¹¹ times. It stands in files, so it never changes.
+    pub(crate) fn digest(&self) -> u64 {
+        let hash = blake3::hash(self.to_string().as_bytes());
+        hash.as_bytes().first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
 }
 
 impl fmt::Display for DeliveryKey {

@@ -202,32 +202,34 @@ impl Console {
     }
 
     /// Waits for the end of somebody else's request; 1 when the answer is still to come as an event.
-    async fn behind(&self, request: Request, mut place: Waiting) -> usize {
+    async fn behind(&self, mut request: Request, mut place: Waiting) -> usize {
         loop {
             let text = match place.end().await {
                 Some(Ok(delivered)) => self.pointer(&delivered),
                 Some(Err(failure)) => failed(&failure),
                 // It was given up, so this one is next.
-                None => {
-                    place.settle().await;
-                    match self.intake.send(request.clone()).await {
-                        Outcome::Joined { waiting, .. } => {
-                            place = waiting;
-                            continue;
-                        }
-                        Outcome::Accepted(_) => return 1,
-                        Outcome::AlreadyThere { delivered, .. } => {
-                            self.answer(&request, &self.pointer(&delivered)).await;
-                        }
-                        Outcome::Again(_) => {}
-                        Outcome::Limited { .. } | Outcome::Full(_) => self.answer(&request, FULL).await,
-                        Outcome::Closed(_) => self.answer(&request, CLOSED).await,
+                None => match self.intake.go_on(request, place).await {
+                    Outcome::Joined { request: same, waiting } => {
+                        (request, place) = (same, waiting);
+                        continue;
                     }
-                    return 0;
-                }
+                    Outcome::Accepted(_) => return 1,
+                    Outcome::AlreadyThere { request, delivered } => {
+                        self.answer(&request, &self.pointer(&delivered)).await;
+                        return 0;
+                    }
+                    Outcome::Again(_) => return 0,
+                    Outcome::Limited { request, .. } | Outcome::Full(request) => {
+                        self.answer(&request, FULL).await;
+                        return 0;
+                    }
+                    Outcome::Closed(request) => {
+                        self.answer(&request, CLOSED).await;
+                        return 0;
+                    }
+                },
             };
-            self.answer(&request, &text).await;
-            place.settle().await;
+            place.answer(self.answer(&request, &text)).await;
             return 0;
         }
     }

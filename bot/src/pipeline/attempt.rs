@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::instant;
-use crate::dedup::{Delivered, DeliveryOwnership, Place};
+use crate::dedup::{Delivered, DeliveryOwnership, Ended, Place, Recall, Waiter};
 use crate::domain::{DeliveryKey, Disposition, Failure, Request, Stage};
 use crate::metrics::Counter;
 use crate::pipeline::activity::Activity;
@@ -33,15 +33,23 @@ impl Worker {
     pub(super) async fn handle(&self, lease: Lease, stop: &CancellationToken) {
         let request = &lease.request;
         let key = DeliveryKey::of(request);
-        let Some(ownership) = self.own(request, &key) else {
-            // Somebody works on the same delivery for somebody else: when it is there, this one is a pointer.
-            self.queue_said("release", self.queue.release(lease.lease, BEHIND).await);
-            return;
+        let ownership = match self.own(request, &key) {
+            Ok(ownership) => ownership,
+            // Somebody works on the same delivery for a job that this queue does not have, as when it could not be stored:
+            // when it is there, this one is a pointer.
+            Err(waiter) => {
+                tokio::select! {
+                    _ = waiter.wait() => {}
+                    () = stop.cancelled() => {}
+                    () = sleep(BEHIND) => {}
+                }
+                self.queue_said("release", self.queue.release(lease.lease, Duration::ZERO).await);
+                return;
+            }
         };
         ownership.begin_work(instant());
         // Delivered for somebody else while the request waited; or for this one, by an attempt that was not heard of.
-        if let Some(delivered) = self.processed.get(&key).await {
-            let delivered = Delivered::clone(&delivered);
+        if let Some(delivered) = self.delivered(&key).await {
             // What this very request was about to post needs no pointer to itself.
             let own = lease.intent.as_ref().is_some_and(|intent| intent.posted == delivered.messages);
             if !own {
@@ -73,21 +81,42 @@ impl Worker {
         }
     }
 
-    /// The claim on the request's delivery: made when it was taken, or now, as after a restart.
-    fn own(&self, request: &Request, key: &DeliveryKey) -> Option<DeliveryOwnership> {
-        if let Some(ownership) = self.desk.take(request.id) {
-            return Some(ownership);
+    /// The claim on the request's delivery: made when it was taken, or when another request of the same delivery was, or
+    /// now, as after a restart. Of the jobs of one delivery the queue gives out one at a time.
+    fn own(&self, request: &Request, key: &DeliveryKey) -> Result<DeliveryOwnership, Waiter<Ended>> {
+        loop {
+            if let Some(ownership) = self.desk.take(key) {
+                return Ok(ownership);
+            }
+            if let Place::Behind(waiter) = self.desk.claim(key, request.id, instant()) {
+                return Err(waiter);
+            }
         }
-        match self.desk.claim(key, request.id, instant()) {
-            Place::First => self.desk.take(request.id),
-            Place::Behind(_) => None,
+    }
+
+    /// Where the delivery stands. The queue knows it when the process ended before it was remembered elsewhere.
+    async fn delivered(&self, key: &DeliveryKey) -> Option<Delivered> {
+        match self.processed.recall(key).await {
+            Recall::Delivered(delivered) => return Some(Delivered::clone(&delivered)),
+            Recall::Forgotten => return None,
+            Recall::Nothing => {}
+        }
+        match self.queue.delivered(key).await {
+            Ok(Some(JobResult::Delivered { front_end, channel, messages, at })) => {
+                self.processed.restore(key, Delivered { front_end, channel, messages, at })
+            }
+            Ok(_) => None,
+            Err(error) => {
+                self.queue_said::<()>("delivered", Err(error));
+                None
+            }
         }
     }
 
     /// Does the work, and holds the lease as long as it gets somewhere.
     async fn work(&self, lease: &Lease, stop: &CancellationToken) -> Outcome {
         let cancel = stop.child_token();
-        let activity = Activity::default();
+        let activity = Activity::of(Arc::clone(&self.queue), lease.lease);
         let posting = Posting::new(Arc::clone(&self.queue), lease, self.clock.clone());
         let fulfilled = tokio::select! {
             biased;
@@ -233,7 +262,7 @@ fn reason_of(failure: &Failure, stage: Option<Stage>) -> Reason {
 
 /// How often a lease is looked after before it would run out.
 const BEATS: u32 = 3;
-/// When a job is looked at again whose delivery somebody else works on.
+/// How long a job waits for somebody else who works on its delivery, before it is given back and comes anew.
 const BEHIND: Duration = Duration::from_secs(30);
 /// How often the end of a job is tried to be stored.
 const TRIES: u32 = 6;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::config::SensitivePolicy;
 use crate::dedup::{Desk, Processed};
-use crate::domain::Failure;
+use crate::domain::{DeliveryKey, Failure};
 use crate::metrics::{Counter, Tracker};
 use crate::pipeline::delivery::{Delivery, Notice};
 use crate::pipeline::optimize::Optimizer;
@@ -190,9 +190,9 @@ impl Worker {
 }
 
 /// Tells who asked for a job that is no more, and those who wait for the same, that it was cancelled.
-pub(crate) async fn call_off(job: &JobView, desk: &Desk, delivery: &dyn Delivery) {
+async fn call_off(job: &JobView, desk: &Desk, delivery: &dyn Delivery) {
     delivery.tell(&job.request, Notice::Failed(Failure::Cancelled)).await;
-    if let Some(ownership) = desk.take(job.request.id) {
+    if let Some(ownership) = desk.take_own(&DeliveryKey::of(&job.request), job.request.id) {
         ownership.complete(Err(Failure::Cancelled));
     }
 }

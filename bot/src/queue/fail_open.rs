@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::clock::{Clock, WallTime};
-use crate::domain::RequestId;
+use crate::domain::{DeliveryKey, RequestId};
 use crate::metrics::{Counter, Tracker};
 use crate::queue::{
     Answer, BookSettings, Completed, DeadReason, Durability, Enqueued, Filter, Held, Intent, JobId,
@@ -39,31 +39,54 @@ impl FailOpen {
         if job.0 < FIRST_SPARE { &*self.kept } else { &self.spare }
     }
 
-    async fn spill(&self, job: NewJob, error: QueueError) -> Result<Enqueued, QueueError> {
+    /// Says and counts that a job is kept in memory.
+    fn spill(&self, error: &QueueError) {
         if !self.failing.swap(true, Ordering::Relaxed) {
             tracing::error!(%error, "requests are kept in memory only, until the queue can store them again");
         }
         self.tracker.count(Counter::QueueSpills, 1);
-        self.spare.enqueue(job).await
+    }
+
+    /// What the queue that is kept made of a job; `None` when the other one is to have it.
+    fn kept(&self, answer: Result<Enqueued, QueueError>) -> Option<Result<Enqueued, QueueError>> {
+        match answer {
+            Err(error @ (QueueError::Unavailable(_) | QueueError::Unknown)) => {
+                self.spill(&error);
+                None
+            }
+            other => {
+                if other.is_ok() && self.failing.swap(false, Ordering::Relaxed) {
+                    tracing::info!("the queue stores requests again");
+                }
+                Some(other)
+            }
+        }
     }
 }
 
 impl Queue for FailOpen {
     fn enqueue(&self, job: NewJob) -> Answer<'_, Enqueued> {
         async move {
-            match self.kept.enqueue(job.clone()).await {
-                Err(error @ (QueueError::Unavailable(_) | QueueError::Unknown)) => {
-                    self.spill(job, error).await
-                }
-                other => {
-                    if other.is_ok() && self.failing.swap(false, Ordering::Relaxed) {
-                        tracing::info!("the queue stores requests again");
-                    }
-                    other
-                }
+            match self.kept(self.kept.enqueue(job.clone()).await) {
+                Some(answer) => answer,
+                None => self.spare.enqueue(job).await,
             }
         }
         .boxed()
+    }
+
+    fn enqueue_behind(&self, job: NewJob) -> Answer<'_, Enqueued> {
+        async move {
+            match self.kept(self.kept.enqueue_behind(job.clone()).await) {
+                Some(answer) => answer,
+                None => self.spare.enqueue_behind(job).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn let_go(&self, job: JobId) {
+        self.of(job).let_go(job);
     }
 
     fn claim(&self, most: usize, visibility: Duration) -> Answer<'_, Vec<Lease>> {
@@ -95,6 +118,10 @@ impl Queue for FailOpen {
 
     fn extend(&self, lease: LeaseRef, visibility: Duration) -> Answer<'_, Held> {
         self.of(lease.job).extend(lease, visibility)
+    }
+
+    fn engage(&self, lease: LeaseRef) -> Answer<'_, Held> {
+        self.of(lease.job).engage(lease)
     }
 
     fn intend(&self, lease: LeaseRef, intent: Intent) -> Answer<'_, Held> {
@@ -136,6 +163,17 @@ impl Queue for FailOpen {
             match self.kept.result(key).await {
                 Ok(None) => self.spare.result(key).await,
                 other => other,
+            }
+        }
+        .boxed()
+    }
+
+    fn delivered(&self, key: &DeliveryKey) -> Answer<'_, Option<JobResult>> {
+        let key = *key;
+        async move {
+            match self.kept.delivered(&key).await {
+                Ok(Some(result)) => Ok(Some(result)),
+                other => self.spare.delivered(&key).await.or(other),
             }
         }
         .boxed()

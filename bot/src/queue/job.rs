@@ -194,9 +194,13 @@ pub struct JobView {
     pub priority: Priority,
     /// Where it is in its life.
     pub state: State,
+    /// It is not worked on before another request of the same delivery is over, whatever its moment.
+    pub waits: bool,
+    /// That request's job, if it has one in this queue.
+    pub behind: Option<JobId>,
     /// Attempts that were begun.
     pub attempts: u32,
-    /// How often the process died while it was held.
+    /// How often the process died while it was at the engine.
     pub suspicion: u32,
     /// How often a person had it run again.
     pub generation: u32,
@@ -287,6 +291,23 @@ impl State {
             Self::Done => StateKind::Done,
             Self::Dead { .. } => StateKind::Dead,
         }
+    }
+}
+
+impl State {
+    /// The same of a job that waits for another one, or does not.
+    pub(crate) fn kind_of(self, waits: bool, now: WallTime) -> StateKind {
+        match self.kind(now) {
+            StateKind::Ready if waits => StateKind::Delayed,
+            kind => kind,
+        }
+    }
+}
+
+impl JobView {
+    /// Its state without the data, at the moment `now`: one that waits for another job is delayed.
+    pub fn kind(&self, now: WallTime) -> StateKind {
+        self.state.kind_of(self.waits, now)
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::clock::{Clock, WallTime};
-use crate::domain::RequestId;
+use crate::domain::{DeliveryKey, RequestId};
 use crate::queue::book::{Book, BookSettings, Counters};
 use crate::queue::{
     Answer, Completed, DeadReason, Durability, Enqueued, Filter, Held, Intent, JobId, JobResult, JobView,
@@ -84,6 +84,15 @@ impl Queue for MemoryQueue {
         Box::pin(async move { self.with(|book, now| book.enqueue(job, now))? })
     }
 
+    fn enqueue_behind(&self, job: NewJob) -> Answer<'_, Enqueued> {
+        Box::pin(async move { self.with(|book, now| book.enqueue_behind(job, now))? })
+    }
+
+    fn let_go(&self, job: JobId) {
+        // When it is closed there is nobody to work on it.
+        let _ = self.with(|book, now| book.let_go(job, now));
+    }
+
     fn claim(&self, most: usize, visibility: Duration) -> Answer<'_, Vec<Lease>> {
         Box::pin(async move { self.with(|book, now| book.claim(most, visibility, now)) })
     }
@@ -105,6 +114,10 @@ impl Queue for MemoryQueue {
 
     fn extend(&self, lease: LeaseRef, visibility: Duration) -> Answer<'_, Held> {
         Box::pin(async move { self.with(|book, now| book.extend(lease, visibility, now)) })
+    }
+
+    fn engage(&self, lease: LeaseRef) -> Answer<'_, Held> {
+        Box::pin(async move { self.with(|book, now| book.engage(lease, now)) })
     }
 
     fn intend(&self, lease: LeaseRef, intent: Intent) -> Answer<'_, Held> {
@@ -137,6 +150,11 @@ impl Queue for MemoryQueue {
 
     fn result(&self, key: RequestId) -> Answer<'_, Option<JobResult>> {
         Box::pin(async move { self.with(|book, now| book.result(key, now)) })
+    }
+
+    fn delivered(&self, key: &DeliveryKey) -> Answer<'_, Option<JobResult>> {
+        let key = *key;
+        Box::pin(async move { self.with(|book, now| book.delivered(&key, now)) })
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<JobView>> {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use crate::clock::WallTime;
-use crate::domain::RequestId;
+use crate::domain::{DeliveryKey, RequestId};
 
 pub use self::book::BookSettings;
 pub use self::embedded::{EmbeddedQueue, EmbeddedSettings, OpenError, QueueHealth, QueueState};
@@ -39,8 +39,15 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
     /// Adds a job. `Ok` means that it is as durable as [`durability`](Queue::durability) says.
     fn enqueue(&self, job: NewJob) -> Answer<'_, Enqueued>;
 
-    /// Leases at most `most` jobs that are ready, each for `visibility`; none when none is ready. The attempt is
-    /// counted and stored first. Leases whose caller is gone when they are made are handed back uncharged.
+    /// Adds a job whose requester somebody in this process answers, when another request of the same delivery ends. It
+    /// is not worked on before it is [let go](Queue::let_go) or the process has ended; but it can be past its deadline.
+    fn enqueue_behind(&self, job: NewJob) -> Answer<'_, Enqueued>;
+
+    /// Nobody in this process answers this job any more: it is worked on like others. Waits for nothing.
+    fn let_go(&self, job: JobId);
+
+    /// Leases at most `most` jobs that are ready, each for `visibility`; none when none is ready. Of the jobs of one
+    /// delivery one is leased at a time. The attempt is counted and stored first. Leases whose caller is gone when they are made are handed back uncharged.
     fn claim(&self, most: usize, visibility: Duration) -> Answer<'_, Vec<Lease>>;
 
     /// Waits until there may be something to claim, or [unanswered](Queue::unanswered). Cancel-safe; may wake for nothing.
@@ -48,6 +55,10 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
 
     /// Holds a job for `visibility` from now.
     fn extend(&self, lease: LeaseRef, visibility: Duration) -> Answer<'_, Held>;
+
+    /// Stores that the job's media are given to the engine, until [`intend`](Queue::intend): if the process dies
+    /// meanwhile, it may be this job that it died of.
+    fn engage(&self, lease: LeaseRef) -> Answer<'_, Held>;
 
     /// Stores what is about to be posted, or what of it stands there by now.
     fn intend(&self, lease: LeaseRef, intent: Intent) -> Answer<'_, Held>;
@@ -73,6 +84,9 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
 
     /// How the job of this request ended; `None` when it did not, or too long ago.
     fn result(&self, key: RequestId) -> Answer<'_, Option<JobResult>>;
+
+    /// Where the media of a delivery stand; `None` when no result of it is kept. The newest, when there are several.
+    fn delivered(&self, key: &DeliveryKey) -> Answer<'_, Option<JobResult>>;
 
     /// The jobs that are meant, the oldest first.
     fn list(&self, filter: Filter) -> Answer<'_, Vec<JobView>>;

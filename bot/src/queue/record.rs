@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::ended::{ENDED_KEY_BYTES, decode_ended, encode_ended, ended_key};
 use crate::clock::WallTime;
 use crate::domain::Request;
-use crate::queue::book::{Counters, Entry};
+use crate::queue::book::{Counters, Entry, line};
 use crate::queue::{Attempt, Intent, JobId, Priority, State};
 
 /// Why a record cannot be read.
@@ -35,7 +35,7 @@ pub(crate) enum RecordError {
     Form(String),
 }
 
-/// The version of all the forms in this room.
+/// The version of all the forms in this room but one: see [`ended`].
 const VERSION: u8 = 1;
 
 /// The bytes before the body.
@@ -49,6 +49,10 @@ struct StoredEntry<'a> {
     state: State,
     attempts: u32,
     suspicion: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    spared: u32,
+    #[serde(skip_serializing_if = "Clone::clone")]
+    engaged: bool,
     generation: u32,
     enqueued_at: WallTime,
     deadline: WallTime,
@@ -71,6 +75,11 @@ struct ReadEntry {
     #[serde(default)]
     suspicion: u32,
     #[serde(default)]
+    spared: u32,
+    /// An older program did not note who came to the engine; any that it held may have.
+    #[serde(default = "yes")]
+    engaged: bool,
+    #[serde(default)]
     generation: u32,
     enqueued_at: WallTime,
     deadline: WallTime,
@@ -81,6 +90,15 @@ struct ReadEntry {
     /// Without it somebody is rather told twice than never.
     #[serde(default)]
     answered: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The record of a job.
@@ -94,6 +112,8 @@ pub(crate) fn encode_entry(entry: &Entry) -> Result<Vec<u8>, RecordError> {
         state: entry.state,
         attempts: entry.attempts,
         suspicion: entry.suspicion,
+        spared: entry.spared,
+        engaged: entry.engaged,
         generation: entry.generation,
         enqueued_at: entry.enqueued_at,
         deadline: entry.deadline,
@@ -118,11 +138,15 @@ pub(crate) fn decode_entry(id: JobId, bytes: &[u8]) -> Result<Entry, RecordError
     }
     Ok(Entry {
         id,
+        line: line(&read.request),
+        watched: false,
         request: Arc::new(read.request),
         priority: read.priority,
         state: read.state,
         attempts: read.attempts,
         suspicion: read.suspicion,
+        spared: read.spared,
+        engaged: read.engaged,
         generation: read.generation,
         enqueued_at: read.enqueued_at,
         deadline: read.deadline,
@@ -156,22 +180,32 @@ const COUNTERS_KEY: &[u8] = b"counters";
 
 /// Puts the version and the checksum before a body.
 fn seal(key: &[u8], body: &[u8]) -> Vec<u8> {
+    seal_as(VERSION, key, body)
+}
+
+/// The same, of another version.
+fn seal_as(version: u8, key: &[u8], body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(body.len().saturating_add(HEAD_BYTES));
-    bytes.push(VERSION);
-    bytes.extend_from_slice(&checksum(key, VERSION, body).to_le_bytes());
+    bytes.push(version);
+    bytes.extend_from_slice(&checksum(key, version, body).to_le_bytes());
     bytes.extend_from_slice(body);
     bytes
 }
 
 /// The body of a record, when it is whole.
 fn open<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], RecordError> {
+    open_as(&[VERSION], key, bytes).map(|(_, body)| body)
+}
+
+/// The version of a record, which is one of these, and its body.
+fn open_as<'a>(versions: &[u8], key: &[u8], bytes: &'a [u8]) -> Result<(u8, &'a [u8]), RecordError> {
     let (&version, rest) = bytes.split_first().ok_or(RecordError::Short)?;
-    if version != VERSION {
+    if !versions.contains(&version) {
         return Err(RecordError::Version(version));
     }
     let (sum, body) = rest.split_first_chunk::<4>().ok_or(RecordError::Short)?;
     if checksum(key, version, body) == u32::from_le_bytes(*sum) {
-        Ok(body)
+        Ok((version, body))
     } else {
         Err(RecordError::Checksum)
     }

@@ -13,8 +13,12 @@ pub(crate) struct Life {
     pub(crate) state: State,
     /// Attempts that were begun and are charged.
     pub(crate) attempts: u32,
-    /// How often the process died while it was held.
+    /// How often the process died while it was at the engine.
     pub(crate) suspicion: u32,
+    /// How often the process died while it was held and had not come to the engine.
+    pub(crate) spared: u32,
+    /// Of one that is held: its media have come to the engine, and are not posted yet.
+    pub(crate) engaged: bool,
     /// How often a person had it run again.
     pub(crate) generation: u32,
     /// From then on it is not tried any more.
@@ -28,6 +32,8 @@ pub(crate) struct Rules {
     pub(crate) max_attempts: u32,
     /// Deaths of the process while the job was alone.
     pub(crate) max_alone_crashes: u32,
+    /// Deaths of the process before the job came to the engine that prove nothing.
+    pub(crate) max_spared: u32,
 }
 
 /// What happens to a job.
@@ -37,6 +43,8 @@ pub(crate) enum Event {
     Lease { token: LeaseToken, until: WallTime },
     /// Its worker makes progress.
     Extend { token: LeaseToken, until: WallTime },
+    /// Its worker gives its media to the engine, which can end the process.
+    Engage { token: LeaseToken },
     /// Its worker is about to post, or has posted a part.
     Intend { token: LeaseToken },
     /// Its worker has answered the person.
@@ -82,7 +90,9 @@ pub(crate) fn step(life: Life, event: Event, now: WallTime, rules: Rules) -> Res
         Event::Extend { token, until } => {
             life.held(token, now).map(|alone| life.with(State::Leased { token, until, alone }))
         }
-        Event::Intend { token } => life.held(token, now).map(|_| life),
+        Event::Engage { token } => life.held(token, now).map(|_| Life { engaged: true, ..life }),
+        // What is posted is made: the engine is done with it.
+        Event::Intend { token } => life.held(token, now).map(|_| Life { engaged: false, ..life }),
         Event::Complete { token } => life.held(token, now).map(|_| life.with(State::Done)),
         Event::Retry { token, run_at } => {
             life.held(token, now).map(|alone| life.back(alone, run_at, now, rules))
@@ -125,7 +135,7 @@ impl Life {
             return Err(Refusal::Late);
         }
         let attempts = self.attempts.saturating_add(1);
-        Ok(Self { attempts, ..self.with(State::Leased { token, until, alone }) })
+        Ok(Self { attempts, engaged: false, ..self.with(State::Leased { token, until, alone }) })
     }
 
     fn expired(self, now: WallTime, rules: Rules) -> Result<Self, Refusal> {
@@ -136,10 +146,15 @@ impl Life {
         }
     }
 
-    /// What a process that died leaves. It is not known which of several jobs it died of, so none is charged and all
-    /// are run alone; one that was alone is known.
+    /// What a process that died leaves. What can end it is the engine, so a job that had not come there, or was
+    /// through, goes on as if it had not been leased; but not for ever, since it may be something else. Of several at the
+    /// engine it is not known which one it was, so none is charged and all are run alone; one that was alone is known.
     fn crashed(self, now: WallTime, rules: Rules) -> Result<Self, Refusal> {
         let State::Leased { alone, .. } = self.state else { return Err(Refusal::Unfit) };
+        if !self.engaged && self.spared < rules.max_spared {
+            let spared = Self { spared: self.spared.saturating_add(1), ..self };
+            return Ok(spared.uncharged().waiting(alone, now));
+        }
         let suspected = Self { suspicion: self.suspicion.saturating_add(1), ..self };
         if !alone {
             return Ok(suspected.uncharged().waiting(true, now));
@@ -169,6 +184,7 @@ impl Life {
         let again = Self {
             attempts: 0,
             suspicion: self.suspicion.min(1),
+            spared: 0,
             generation: self.generation.saturating_add(1),
             deadline,
             ..self

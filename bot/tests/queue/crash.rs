@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use azalea_bot::domain::DeliveryKey;
 use azalea_bot::queue::{Completed, DeadReason, Durability, Enqueued, Held, Intent, StateKind, Stats};
 
 use super::*;
@@ -45,6 +46,10 @@ pub(crate) async fn what_was_held_comes_back_at_once(house: &impl House) {
     let held = queue.claim(2, LEASE).await.unwrap();
     let intent = Intent { started_at: NOW, channel: "3".parse().unwrap(), parts: 1, posted: Vec::new() };
     queue.intend(held[0].lease, intent.clone()).await.unwrap();
+    // Their media are at the engine when it dies.
+    for lease in &held {
+        assert_eq!(queue.engage(lease.lease).await, Ok(Held::Until(NOW.plus(LEASE))));
+    }
     let Some(queue) = killed(house, queue, &clock).await else { return };
     assert_eq!(queue.extend(held[0].lease, LEASE).await, Ok(Held::Lost));
     assert_eq!(queue.enqueue(job(1)).await, Ok(Enqueued::Duplicate(held[0].lease.job, StateKind::Suspect)));
@@ -62,6 +67,53 @@ pub(crate) async fn what_was_held_comes_back_at_once(house: &impl House) {
     }
     let last = claim(&queue).await.unwrap();
     assert_eq!((last.request.id, last.alone), (key(3), false));
+}
+
+pub(crate) async fn who_was_not_at_the_engine_goes_on_beside_others(house: &impl House) {
+    let (mut queue, clock) = opened(house);
+    enqueue(&queue, (1..=50).map(job)).await;
+    for death in 1..=3 {
+        let held = queue.claim(50, LEASE).await.unwrap();
+        assert_eq!(held.len(), 50, "after {death} deaths");
+        assert!(held.iter().all(|lease| lease.attempt == 1 && !lease.alone), "nobody is charged");
+        // Two are through with the engine and about to post.
+        for lease in &held[..2] {
+            queue.engage(lease.lease).await.unwrap();
+            let intent =
+                Intent { started_at: NOW, channel: "3".parse().unwrap(), parts: 1, posted: Vec::new() };
+            queue.intend(lease.lease, intent).await.unwrap();
+        }
+        let Some(next) = killed(house, queue, &clock).await else { return };
+        queue = next;
+    }
+    let view = queue.show(JobId(1)).await.unwrap().unwrap();
+    assert_eq!((view.suspicion, view.attempts), (0, 0));
+    let numbers: Vec<u32> = view.history.iter().map(|attempt| attempt.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+pub(crate) async fn who_may_have_posted_comes_before_others_of_the_delivery(house: &impl House) {
+    let (queue, clock) = opened(house);
+    // One waited behind another, and was stored first.
+    let request = Request { link: job(2).request.link, ..job(1).request };
+    let behind = queue.enqueue_behind(NewJob { request, ..job(1) }).await.unwrap();
+    assert!(matches!(behind, Enqueued::New(JobId(1))), "{behind:?}");
+    enqueue(&queue, [job(2)]).await;
+    let lease = claim(&queue).await.unwrap();
+    assert_eq!(lease.lease.job, JobId(2));
+    let intent = Intent { started_at: NOW, channel: "3".parse().unwrap(), parts: 1, posted: Vec::new() };
+    queue.intend(lease.lease, intent.clone()).await.unwrap();
+    let Some(queue) = killed(house, queue, &clock).await else { return };
+    let leases = queue.claim(9, LEASE).await.unwrap();
+    let [lease] = &leases[..] else { panic!("{leases:?}") };
+    assert_eq!((lease.lease.job, lease.intent.as_ref()), (JobId(2), Some(&intent)));
+    queue.complete(lease.lease, delivered(9, NOW)).await.unwrap();
+    // And that is known to the one behind, also in the next process.
+    let Some(queue) = killed(house, queue, &clock).await else { return };
+    let lease = claim(&queue).await.unwrap();
+    assert_eq!(lease.lease.job, JobId(1));
+    assert_eq!(queue.delivered(&DeliveryKey::of(&lease.request)).await, Ok(Some(delivered(9, NOW))));
+    assert_eq!(queue.delivered(&DeliveryKey::of(&job(3).request)).await, Ok(None));
 }
 
 pub(crate) async fn a_restart_in_good_order_suspects_nobody(house: &impl House) {
@@ -101,6 +153,9 @@ pub(crate) async fn an_input_that_kills_the_process_costs_its_bystanders_nothing
         let leases = queue.claim(8, LEASE).await.unwrap();
         if leases.is_empty() {
             break;
+        }
+        for lease in &leases {
+            queue.engage(lease.lease).await.unwrap();
         }
         if leases.iter().any(|lease| lease.request.id == poison) {
             deaths += 1;

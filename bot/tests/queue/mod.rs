@@ -56,6 +56,8 @@ macro_rules! every_queue {
                 whoever_waits_is_woken,
                 a_closed_queue_takes_no_calls,
                 an_operator_lists_shows_and_forgets,
+                of_one_delivery_one_is_worked_on_at_a_time,
+                whom_somebody_answers_is_not_worked_on_before_it_is_let_go,
             );
             every_queue!(@tests $house, fence:
                 the_calls_of_an_expired_holder_are_lost,
@@ -65,6 +67,8 @@ macro_rules! every_queue {
             every_queue!(@tests $house, crash:
                 what_was_accepted_outlives_the_process,
                 what_was_held_comes_back_at_once,
+                who_was_not_at_the_engine_goes_on_beside_others,
+                who_may_have_posted_comes_before_others_of_the_delivery,
                 a_restart_in_good_order_suspects_nobody,
                 tokens_and_numbers_go_on_after_a_restart,
                 an_input_that_kills_the_process_costs_its_bystanders_nothing,
@@ -121,7 +125,7 @@ pub(crate) fn job_of(number: u64, guild: u64, user: u64) -> NewJob {
     let request = Request {
         id: key(number),
         requester: user.to_string().parse().unwrap(),
-        link: "https://x.com/ann/status/20".parse().unwrap(),
+        link: format!("https://x.com/ann/status/{}", number + 20).parse().unwrap(),
         destination: Destination {
             front_end: FrontEnd::Console,
             guild: Some(guild.to_string().parse().unwrap()),

@@ -157,3 +157,48 @@ pub(crate) async fn an_operator_lists_shows_and_forgets(house: &impl House) {
     assert_eq!(queue.forget(lease.lease.job).await, Ok(true), "a dead one too");
     enqueue(&queue, [job(4)]).await;
 }
+
+pub(crate) async fn of_one_delivery_one_is_worked_on_at_a_time(house: &impl House) {
+    let (queue, _) = opened(house);
+    let same = |number| NewJob {
+        request: Request { link: job(1).request.link, ..job(number).request },
+        ..job(number)
+    };
+    enqueue(&queue, [job(1)]).await;
+    enqueue(&queue, [same(2)]).await;
+    enqueue(&queue, [same(3)]).await;
+    enqueue(&queue, [job(4)]).await;
+    let leases = queue.claim(9, LEASE).await.unwrap();
+    assert_eq!(leases.iter().map(|lease| lease.lease.job).collect::<Vec<_>>(), [1, 4].map(JobId));
+    let stats = queue.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.delayed, stats.leased, stats.oldest_ready), (0, 2, 2, None));
+    let delayed = Filter { state: Some(StateKind::Delayed), ..Filter::default() };
+    let behind: Vec<_> =
+        queue.list(delayed).await.unwrap().iter().map(|view| (view.id, view.behind)).collect();
+    assert_eq!(behind, [2, 3].map(|id| (JobId(id), Some(JobId(1)))));
+    // Whoever is first waits for its next attempt, and the others with it.
+    queue.retry(leases[0].lease, seconds(5), failed()).await.unwrap();
+    assert_eq!(queue.claim(9, LEASE).await, Ok(Vec::new()));
+    // It is dropped: the next one is first.
+    assert_eq!(queue.forget(JobId(1)).await, Ok(true));
+    let lease = claim(&queue).await.unwrap();
+    assert_eq!(lease.lease.job, JobId(2));
+    queue.complete(lease.lease, delivered(9, NOW)).await.unwrap();
+    assert_eq!(claim(&queue).await.unwrap().lease.job, JobId(3));
+}
+
+pub(crate) async fn whom_somebody_answers_is_not_worked_on_before_it_is_let_go(house: &impl House) {
+    let (queue, _) = opened(house);
+    let Ok(Enqueued::New(id)) = queue.enqueue_behind(job(1)).await else { panic!("it is new") };
+    assert_eq!(queue.claim(9, LEASE).await, Ok(Vec::new()));
+    let view = queue.show(id).await.unwrap().unwrap();
+    assert_eq!((view.waits, view.behind), (true, None));
+    queue.let_go(JobId(99));
+    queue.let_go(id);
+    let woken = async {
+        queue.ready().await;
+        claim(&queue).await
+    };
+    let lease = timeout(seconds(20), woken).await.expect("it wakes whoever waits").unwrap();
+    assert_eq!(lease.lease.job, id);
+}

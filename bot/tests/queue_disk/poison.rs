@@ -24,6 +24,9 @@ fn doomed_process() {
             if leases.is_empty() {
                 break;
             }
+            for lease in &leases {
+                queue.engage(lease.lease).await.unwrap();
+            }
             if leases.iter().any(|lease| lease.request.id == key(POISON)) {
                 process::abort();
             }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use azalea_bot::app::Rooms;
 use azalea_bot::clock::{Clock, WallTime};
 use azalea_bot::dedup::Delivered;
-use azalea_bot::domain::{Destination, Failure, LimitClass, MessageId, Request, RequestId, Stage};
+use azalea_bot::domain::{
+    DeliveryKey, Destination, Failure, LimitClass, MessageId, Request, RequestId, Stage,
+};
 use azalea_bot::guard::audience::Place;
 use azalea_bot::guard::rate::{RateLimiter, RateSettings};
 use azalea_bot::intake::{Intake, Outcome};
@@ -101,7 +103,9 @@ macro_rules! fused {
 impl Queue for Fused {
     fused! {
         enqueue(job: NewJob) -> Enqueued;
+        enqueue_behind(job: NewJob) -> Enqueued;
         claim(most: usize, visibility: Duration) -> Vec<Lease>;
+        engage(lease: LeaseRef) -> Held;
         intend(lease: LeaseRef, intent: Intent) -> Held;
         complete(lease: LeaseRef, result: JobResult) -> Completed;
         retry(lease: LeaseRef, after: Duration, reason: Reason) -> Retried;
@@ -125,6 +129,14 @@ impl Queue for Fused {
 
     fn result(&self, key: RequestId) -> Answer<'_, Option<JobResult>> {
         self.queue.result(key)
+    }
+
+    fn delivered(&self, key: &DeliveryKey) -> Answer<'_, Option<JobResult>> {
+        self.queue.delivered(key)
+    }
+
+    fn let_go(&self, job: JobId) {
+        self.queue.let_go(job);
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<JobView>> {
@@ -338,7 +350,7 @@ fn check_steps(moments: &[Moment], steps: &[&str]) {
 #[tokio::test]
 async fn a_process_that_ends_at_any_step_leaves_one_delivery() {
     let house = House::with_video(films::ready()).await;
-    check_steps(&every_step(&house).await, &["enqueue", "claim", "intend", "posting", "complete"]);
+    check_steps(&every_step(&house).await, &["enqueue", "claim", "engage", "intend", "posting", "complete"]);
 }
 
 #[tokio::test]

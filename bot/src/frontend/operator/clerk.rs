@@ -7,11 +7,11 @@ use futures_util::future::join_all;
 
 use crate::clock::Clock;
 use crate::dedup::Desk;
+use crate::domain::{DeliveryKey, Failure};
 use crate::frontend::operator::MOST_JOBS;
 use crate::frontend::operator::wire::{Ask, Fate, Job, Outcome, Reply, Told};
 use crate::intake::LIFE;
-use crate::pipeline::delivery::Delivery;
-use crate::pipeline::worker::call_off;
+use crate::pipeline::delivery::{Delivery, Notice};
 use crate::queue::{Filter, JobId, Queue, QueueError, StateKind, Stats};
 
 /// Does with a queue what an operator wants. Clones do it with the same queue.
@@ -103,12 +103,14 @@ impl Clerk {
             Ok(true) => {
                 // A person always gets an answer. That of a dead job was given when it died.
                 if let (Ok(Some(job)), Some(waiting)) = (before, &self.waiting)
-                    && job.state.kind(self.clock.now()) != StateKind::Dead
+                    && job.kind(self.clock.now()) != StateKind::Dead
                 {
-                    let called_off = call_off(&job, &waiting.desk, &*waiting.delivery);
-                    if tokio::time::timeout(TELLING, called_off).await.is_err() {
+                    let told = waiting.delivery.tell(&job.request, Notice::Failed(Failure::Cancelled));
+                    if tokio::time::timeout(TELLING, told).await.is_err() {
                         tracing::warn!(job = %id, "who asked for a dropped job could not be told");
                     }
+                    // Others who want the same have not dropped it: one of them is next.
+                    waiting.desk.release(&DeliveryKey::of(&job.request), job.request.id);
                 }
                 Outcome::Done
             }
@@ -121,7 +123,7 @@ impl Clerk {
     /// Why the queue did not do it.
     async fn refused(&self, id: JobId) -> Outcome {
         match self.queue.show(id).await {
-            Ok(Some(job)) => Outcome::Refused { state: job.state.kind(self.clock.now()) },
+            Ok(Some(job)) => Outcome::Refused { state: job.kind(self.clock.now()) },
             Ok(None) => Outcome::Absent,
             Err(error) => Outcome::Failed { error: error.to_string() },
         }

@@ -70,6 +70,12 @@ pub struct Job {
     pub deadline: WallTime,
     /// For one that waits: not before this moment.
     pub run_at: Option<WallTime>,
+    /// It waits for another request of the same delivery, whatever the moment.
+    #[serde(default)]
+    pub waits: bool,
+    /// That request's job, if it has one.
+    #[serde(default)]
+    pub behind: Option<JobId>,
     /// For one that is leased: until when, unless the worker makes progress.
     pub leased_until: Option<WallTime>,
     /// Leased with nothing else beside it.
@@ -80,7 +86,7 @@ pub struct Job {
     pub dead_since: Option<WallTime>,
     /// Attempts that were begun.
     pub attempts: u32,
-    /// How often the process died while it was held.
+    /// How often the process died while it was at the engine.
     pub suspicion: u32,
     /// How often a person had it run again.
     pub generation: u32,
@@ -152,11 +158,14 @@ pub enum Outcome {
 impl Job {
     /// The whole job, as it was at the moment `now`.
     pub(super) fn new(view: JobView, now: WallTime) -> Self {
+        let kind = view.kind(now);
         let JobView {
             id,
             request,
             priority,
             state,
+            waits,
+            behind,
             attempts,
             suspicion,
             generation,
@@ -167,12 +176,14 @@ impl Job {
         } = view;
         let mut job = Self {
             id,
-            state: state.kind(now),
+            state: kind,
             priority,
             request: Wanted::new(&request),
             enqueued_at,
             deadline,
             run_at: None,
+            waits,
+            behind,
             leased_until: None,
             alone: false,
             dead_reason: None,

@@ -344,6 +344,7 @@ impl Inner {
     }
 
     async fn fit(&self, source: Source, fit: Fit, activity: &Activity) -> Result<Fitted, Failure> {
+        activity.engage().await?;
         self.engine_fit(source, fit, activity).await.map_err(|error| failure(&error))
     }
 

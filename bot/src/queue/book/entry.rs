@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::WallTime;
-use crate::domain::{Request, RequestId};
+use crate::domain::{DeliveryKey, Request, RequestId};
 use crate::queue::state::Life;
 use crate::queue::{Attempt, Intent, JobId, JobResult, Priority, Reason, State};
 
@@ -21,8 +21,12 @@ pub(crate) struct Entry {
     pub(crate) state: State,
     /// Attempts that were begun and are charged.
     pub(crate) attempts: u32,
-    /// How often the process died while it was held.
+    /// How often the process died while it was at the engine.
     pub(crate) suspicion: u32,
+    /// How often the process died while it was held and had not come to the engine.
+    pub(crate) spared: u32,
+    /// Of one that is held: its media have come to the engine, and are not posted yet.
+    pub(crate) engaged: bool,
     /// How often a person had it run again.
     pub(crate) generation: u32,
     /// When it was queued.
@@ -35,6 +39,16 @@ pub(crate) struct Entry {
     pub(crate) history: Vec<Attempt>,
     /// The one who asked was told that it is dead.
     pub(crate) answered: bool,
+    /// Somebody in this process waits for the end of another request of the same delivery, and answers for this one.
+    /// Never stored: it ends with the process.
+    pub(crate) watched: bool,
+    /// Its [`line`]. Follows from the request.
+    pub(crate) line: u64,
+}
+
+/// What jobs of the same delivery have in common, and others have not.
+pub(crate) fn line(request: &Request) -> u64 {
+    DeliveryKey::of(request).digest()
 }
 
 impl Entry {
@@ -49,6 +63,8 @@ impl Entry {
             state: self.state,
             attempts: self.attempts,
             suspicion: self.suspicion,
+            spared: self.spared,
+            engaged: self.engaged,
             generation: self.generation,
             deadline: self.deadline,
         }
@@ -56,12 +72,16 @@ impl Entry {
 
     /// The same job with another life.
     pub(super) fn with(&self, life: Life) -> Self {
-        let Life { state, attempts, suspicion, generation, deadline } = life;
-        Self { state, attempts, suspicion, generation, deadline, ..self.clone() }
+        let Life { state, attempts, suspicion, spared, engaged, generation, deadline } = life;
+        Self { state, attempts, suspicion, spared, engaged, generation, deadline, ..self.clone() }
     }
 
-    /// Adds to its history, at the price of the oldest.
-    pub(super) fn remember(&mut self, attempt: Attempt) {
+    /// Adds to its history, at the price of the oldest. Attempts that were not charged have numbers of their own too, so
+    /// no two have the same.
+    pub(super) fn remember(&mut self, mut attempt: Attempt) {
+        if let Some(last) = self.history.last() {
+            attempt.number = attempt.number.max(last.number.saturating_add(1));
+        }
         self.history.push(attempt);
         self.history.drain(..self.history.len().saturating_sub(MOST_HISTORY));
     }
@@ -101,6 +121,8 @@ pub(crate) struct Ended {
     pub(crate) result: JobResult,
     /// When.
     pub(crate) at: WallTime,
+    /// The [`line`] of its delivery; `None` when an older program stored it.
+    pub(crate) line: Option<u64>,
 }
 
 /// What is to be stored: a record as it was, and as it is. `None` is no record.
@@ -144,8 +166,11 @@ pub struct BookSettings {
     pub capacity: usize,
     /// How often a job is tried. 5.
     pub max_attempts: u32,
-    /// How often the process may die while a job is alone; then the job is dead. 2.
+    /// How often the process may die while a job is alone at the engine; then the job is dead. 2.
     pub max_alone_crashes: u32,
+    /// How often the process may die while a job is held that has not come to the engine; then the job counts as one
+    /// that has. 20.
+    pub max_spared: u32,
     /// How long a result is kept, and its request known as done. 7 days.
     pub results_for: Duration,
     /// Results that are kept at most, the newest ones. 8,192.
@@ -162,6 +187,7 @@ impl Default for BookSettings {
             capacity: 100_000,
             max_attempts: 5,
             max_alone_crashes: 2,
+            max_spared: 20,
             results_for: 7 * DAY,
             results_most: 8_192,
             dead_for: 90 * DAY,

@@ -11,6 +11,7 @@ use crate::clock::WallTime;
 use crate::domain::RequestId;
 use crate::queue::book::Entry;
 use crate::queue::book::fair::{Fair, Place};
+use crate::queue::book::lines::{Lines, Shift};
 use crate::queue::{JobId, State};
 
 type ByTime = BTreeSet<(WallTime, JobId)>;
@@ -21,12 +22,18 @@ pub(super) struct Index {
     /// How late it is: those that wait until then stand in `fair`.
     pub(super) clock: WallTime,
     pub(super) keys: HashMap<RequestId, JobId>,
+    /// Who waits for whom.
+    pub(super) lines: Lines,
     /// All that are scheduled, by the moment that they wait for.
     pub(super) scheduled: ByTime,
-    /// Those of them whose moment has come.
+    /// Those of them who are the first of their line.
+    pub(super) next: ByTime,
+    /// Those of these whose moment has come.
     pub(super) fair: Fair,
     /// By the moment that they wait for. They come one after the other, so they need no turns.
     pub(super) suspects: ByTime,
+    /// Those of them who are the first of their line.
+    pub(super) next_suspects: ByTime,
     /// By the end of their lease.
     pub(super) leased: ByTime,
     /// The one of them that is alone.
@@ -53,9 +60,6 @@ impl Index {
             State::Scheduled { run_at } => {
                 self.scheduled.insert((run_at, entry.id));
                 self.deadlines.insert((entry.deadline, entry.id));
-                if run_at <= self.clock {
-                    self.fair.insert(Place::of(entry));
-                }
             }
             State::Suspect { run_at } => {
                 self.suspects.insert((run_at, entry.id));
@@ -75,6 +79,8 @@ impl Index {
             }
             State::Done => {}
         }
+        let shift = self.lines.insert(entry);
+        self.shift(shift);
     }
 
     pub(super) fn remove(&mut self, entry: &Entry) {
@@ -83,7 +89,6 @@ impl Index {
             State::Scheduled { run_at } => {
                 self.scheduled.remove(&(run_at, entry.id));
                 self.deadlines.remove(&(entry.deadline, entry.id));
-                self.fair.remove(Place::of(entry));
             }
             State::Suspect { run_at } => {
                 self.suspects.remove(&(run_at, entry.id));
@@ -101,11 +106,51 @@ impl Index {
             }
             State::Done => {}
         }
+        let shift = self.lines.remove(entry);
+        self.shift(shift);
+    }
+
+    /// A lease becomes longer, and all else is as it was.
+    pub(super) fn extend(&mut self, id: JobId, until: WallTime, longer: WallTime) {
+        self.leased.remove(&(until, id));
+        self.leased.insert((longer, id));
+    }
+
+    /// Another one is the first of its line. It comes before the other goes, so that a server with one job each keeps
+    /// its turn.
+    fn shift(&mut self, Shift { before, after }: Shift) {
+        if before == after {
+            return;
+        }
+        if let Some(seat) = after {
+            match seat.place {
+                Some(place) => {
+                    self.next.insert((seat.run_at, seat.id));
+                    if seat.run_at <= self.clock {
+                        self.fair.insert(place);
+                    }
+                }
+                None => {
+                    self.next_suspects.insert((seat.run_at, seat.id));
+                }
+            }
+        }
+        if let Some(seat) = before {
+            match seat.place {
+                Some(place) => {
+                    self.next.remove(&(seat.run_at, seat.id));
+                    self.fair.remove(place);
+                }
+                None => {
+                    self.next_suspects.remove(&(seat.run_at, seat.id));
+                }
+            }
+        }
     }
 
     /// It is `now`, which is not before it was.
     pub(super) fn advance(&mut self, now: WallTime, jobs: &BTreeMap<JobId, Arc<Entry>>) {
-        for (_, id) in between(&self.scheduled, self.clock, now) {
+        for (_, id) in between(&self.next, self.clock, now) {
             if let Some(entry) = jobs.get(id) {
                 self.fair.insert(Place::of(entry));
             }
@@ -115,7 +160,7 @@ impl Index {
 
     /// What may be leased at `now`, when it is so late.
     pub(super) fn turn(&self) -> Option<Turn> {
-        let suspect = self.suspects.first().filter(|(run_at, _)| *run_at <= self.clock);
+        let suspect = self.next_suspects.first().filter(|(run_at, _)| *run_at <= self.clock);
         if self.alone.is_some() {
             return None;
         }
@@ -134,8 +179,8 @@ impl Index {
 
     /// How many may be worked on at `now`, suspects among them.
     pub(super) fn ready(&self, now: WallTime) -> usize {
-        let come = between(&self.scheduled, self.clock, now).count();
-        let suspects = self.suspects.range(..=(now, LAST)).count();
+        let come = between(&self.next, self.clock, now).count();
+        let suspects = self.next_suspects.range(..=(now, LAST)).count();
         self.fair.len().saturating_add(come).saturating_add(suspects)
     }
 
@@ -144,12 +189,12 @@ impl Index {
         let next = |set: &ByTime| {
             set.range((Bound::Excluded((self.clock, LAST)), Bound::Unbounded)).next().map(|(at, _)| *at)
         };
-        next(&self.scheduled).into_iter().chain(next(&self.suspects)).min()
+        next(&self.next).into_iter().chain(next(&self.next_suspects)).min()
     }
 
     /// Whether one of the scheduled has come since it was as late as it is.
     pub(super) fn any_come(&self, now: WallTime) -> bool {
-        between(&self.scheduled, self.clock, now).next().is_some()
+        between(&self.next, self.clock, now).next().is_some()
     }
 }
 

@@ -50,6 +50,13 @@ impl Journal {
         }
     }
 
+    /// Nobody answers a job any more, which is not taken back with other changes of it.
+    pub(super) fn let_go(&mut self, id: JobId) {
+        if let Some(Some(before)) = self.jobs.get_mut(&id) {
+            Arc::make_mut(before).watched = false;
+        }
+    }
+
     /// One change for each record that is not as it was.
     pub(super) fn changes(&self, jobs: &BTreeMap<JobId, Arc<Entry>>, results: &Results) -> Vec<Change> {
         let jobs = self.jobs.iter().map(|(id, before)| Change::Job {

@@ -3,6 +3,7 @@
 //! A queue is a [`Book`] and where its [changes](Change) go. Invariants:
 //!
 //! - A job is in one state, and stands in the indexes where that state belongs; a key has one job or one result.
+//! - Of all jobs of one delivery one is held at a time, and none while another one may have posted it.
 //! - What happens to a job is decided by [`step`] alone.
 //! - After [`roll_back`](Book::roll_back) everything is as it was at the last [`commit`](Book::commit).
 //! - Its time never runs backwards. A clock that is put back a little is waited for; one that is put back further was
@@ -12,6 +13,7 @@ mod entry;
 mod fair;
 mod index;
 mod journal;
+mod lines;
 mod results;
 mod time;
 mod view;
@@ -32,7 +34,7 @@ use crate::queue::{
 
 pub use self::entry::BookSettings;
 use self::entry::attempt;
-pub(crate) use self::entry::{Change, Counters, Ended, Entry};
+pub(crate) use self::entry::{Change, Counters, Ended, Entry, line};
 use self::index::{Index, Turn};
 use self::journal::Journal;
 use self::results::Results;
@@ -82,7 +84,8 @@ impl Book {
         }
         entries.sort_unstable_by_key(|entry| entry.id);
         for entry in entries {
-            let entry = Arc::new(entry);
+            // Whoever watched a job has ended with its process.
+            let entry = Arc::new(Entry { watched: false, ..entry });
             book.next_job = book.next_job.max(entry.id.0.saturating_add(1));
             if let State::Leased { token, .. } = entry.state {
                 book.next_token = book.next_token.max(token.0.saturating_add(1));
@@ -113,6 +116,19 @@ impl Book {
     /// # Errors
     /// [`QueueError::Full`] when there is no room.
     pub(crate) fn enqueue(&mut self, job: NewJob, now: WallTime) -> Result<Enqueued, QueueError> {
+        self.add(job, false, now)
+    }
+
+    /// Adds a job that somebody in this process answers: it is not worked on before it is [let go](Self::let_go), or
+    /// the process has ended.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub(crate) fn enqueue_behind(&mut self, job: NewJob, now: WallTime) -> Result<Enqueued, QueueError> {
+        self.add(job, true, now)
+    }
+
+    fn add(&mut self, job: NewJob, watched: bool, now: WallTime) -> Result<Enqueued, QueueError> {
         let now = self.tick(now);
         let key = job.key();
         if let Some(entry) = self.index.keys.get(&key).and_then(|id| self.jobs.get(id)) {
@@ -129,11 +145,15 @@ impl Book {
         self.next_job = self.next_job.saturating_add(1);
         let entry = Entry {
             id,
+            line: line(&job.request),
+            watched,
             request: Arc::new(job.request),
             priority: job.priority,
             state: State::Scheduled { run_at: job.not_before.max(now) },
             attempts: 0,
             suspicion: 0,
+            spared: 0,
+            engaged: false,
             generation: 0,
             enqueued_at: now,
             deadline: job.deadline,
@@ -188,26 +208,41 @@ impl Book {
         let Some(entry) = self.jobs.get(&lease.job).cloned() else { return Held::Lost };
         let event = Event::Extend { token: lease.token, until };
         let Ok(Some(life)) = step(entry.life(), event, now, self.rules()) else { return Held::Lost };
+        let State::Leased { until: before, .. } = entry.state else { return Held::Lost };
         let longer = Arc::new(entry.with(life));
-        self.index.remove(&entry);
-        self.index.insert(&longer);
+        self.index.extend(lease.job, before, until);
         // A change of the same job that is taken back does not take this back.
         self.journal.extend(lease, life.state);
         self.jobs.insert(lease.job, longer);
         Held::Until(until)
     }
 
+    /// Nobody in this process answers a job any more. Nothing that must be stored.
+    pub(crate) fn let_go(&mut self, id: JobId, now: WallTime) {
+        self.advance(now);
+        if let Some(entry) = self.jobs.get(&id).filter(|entry| entry.watched).cloned() {
+            let alone = Arc::new(Entry { watched: false, ..Entry::clone(&entry) });
+            self.index.remove(&entry);
+            self.index.insert(&alone);
+            // A change of the same job that is taken back does not take this back.
+            self.journal.let_go(id);
+            self.jobs.insert(id, alone);
+        }
+    }
+
+    /// Notes that a job's media are given to the engine.
+    pub(crate) fn engage(&mut self, lease: LeaseRef, now: WallTime) -> Held {
+        let now = self.tick(now);
+        let after = self.happens(lease.job, Event::Engage { token: lease.token }, now, |_, _| {});
+        held(after.ok().flatten())
+    }
+
     /// Notes what is about to be posted, or what of it stands there by now.
     pub(crate) fn intend(&mut self, lease: LeaseRef, intent: Intent, now: WallTime) -> Held {
         let now = self.tick(now);
         let event = Event::Intend { token: lease.token };
-        match self.happens(lease.job, event, now, |entry, _| entry.intent = Some(intent)) {
-            Ok(Some(entry)) => match entry.state {
-                State::Leased { until, .. } => Held::Until(until),
-                _ => Held::Lost,
-            },
-            Ok(None) | Err(_) => Held::Lost,
-        }
+        let after = self.happens(lease.job, event, now, |entry, _| entry.intent = Some(intent));
+        held(after.ok().flatten())
     }
 
     /// Ends a job.
@@ -219,7 +254,9 @@ impl Book {
         match self.happens(lease.job, Event::Complete { token: lease.token }, now, |_, _| {}) {
             Ok(Some(entry)) => {
                 let key = entry.key();
-                let before = self.results.put(Arc::new(Ended { id: lease.job, key, result, at: now }));
+                let line = matches!(result, JobResult::Delivered { .. }).then_some(entry.line);
+                let ended = Ended { id: lease.job, key, result, at: now, line };
+                let before = self.results.put(Arc::new(ended));
                 self.journal.ended(key, before.as_ref());
                 self.trim(now);
                 Completed::Done
@@ -416,7 +453,16 @@ impl Book {
     }
 
     const fn rules(&self) -> Rules {
-        Rules { max_attempts: self.settings.max_attempts, max_alone_crashes: self.settings.max_alone_crashes }
+        let BookSettings { max_attempts, max_alone_crashes, max_spared, .. } = self.settings;
+        Rules { max_attempts, max_alone_crashes, max_spared }
+    }
+}
+
+/// Until when a job is held.
+fn held(entry: Option<Arc<Entry>>) -> Held {
+    match entry.map(|entry| entry.state) {
+        Some(State::Leased { until, .. }) => Held::Until(until),
+        _ => Held::Lost,
     }
 }
 

@@ -1,11 +1,18 @@
 //! What is asked of a book without changing it.
 
 use crate::clock::WallTime;
-use crate::domain::RequestId;
+use crate::domain::{DeliveryKey, RequestId};
 use crate::queue::book::{Book, Entry};
 use crate::queue::{Filter, JobId, JobResult, JobView, State, Stats};
 
 impl Book {
+    /// Where the media of a delivery stand, as far as a result of it is kept: the newest one.
+    pub(crate) fn delivered(&self, key: &DeliveryKey, now: WallTime) -> Option<JobResult> {
+        let ended = self.results.of_line(key.digest())?;
+        let kept = ended.at.plus(self.settings.results_for) > self.at(now);
+        kept.then(|| ended.result.clone())
+    }
+
     /// How the job of this request ended.
     pub(crate) fn result(&self, key: RequestId, now: WallTime) -> Option<JobResult> {
         let ended = self.results.of(key)?;
@@ -20,21 +27,22 @@ impl Book {
         let most = if filter.most == 0 { MOST_LISTED } else { filter.most };
         self.jobs
             .values()
-            .filter(|entry| meant(filter, entry, now))
+            .map(|entry| (entry, self.waits(entry)))
+            .filter(|(entry, waits)| meant(filter, entry, *waits, now))
             .take(most)
-            .map(|entry| view(entry))
+            .map(|(entry, _)| self.view(entry))
             .collect()
     }
 
     /// One job that is not done.
     pub(crate) fn show(&self, id: JobId, _now: WallTime) -> Option<JobView> {
-        self.jobs.get(&id).map(|entry| view(entry))
+        self.jobs.get(&id).map(|entry| self.view(entry))
     }
 
     /// Dead jobs whose requesters were not told, the oldest first.
     pub(crate) fn unanswered(&self, most: usize) -> Vec<JobView> {
         let untold = self.index.unanswered.iter().take(most);
-        untold.filter_map(|(_, id)| self.jobs.get(id)).map(|entry| view(entry)).collect()
+        untold.filter_map(|(_, id)| self.jobs.get(id)).map(|entry| self.view(entry)).collect()
     }
 
     /// How many jobs there are of each kind.
@@ -42,7 +50,7 @@ impl Book {
         let now = self.at(now);
         let ready = self.index.ready(now);
         let waiting = self.index.scheduled.len().saturating_add(self.index.suspects.len());
-        let first = [self.index.scheduled.first(), self.index.suspects.first()];
+        let first = [self.index.next.first(), self.index.next_suspects.first()];
         Stats {
             ready: count(ready),
             delayed: count(waiting.saturating_sub(ready)),
@@ -74,10 +82,22 @@ impl Book {
     pub(crate) fn anything_ready(&self, now: WallTime) -> bool {
         let now = self.at(now);
         let due = self.index.leased.first().is_some_and(|(until, _)| *until <= now);
-        let suspect = self.index.suspects.first().is_some_and(|(run_at, _)| *run_at <= now);
+        let suspect = self.index.next_suspects.first().is_some_and(|(run_at, _)| *run_at <= now);
         due || self.index.turn().is_some()
             || (self.index.alone.is_none() && self.index.any_come(now))
             || (self.index.leased.is_empty() && suspect)
+    }
+
+    /// Whether a job that is not held waits for another one of its delivery.
+    fn waits(&self, entry: &Entry) -> bool {
+        matches!(entry.state, State::Scheduled { .. } | State::Suspect { .. })
+            && !self.index.lines.is_next(entry)
+    }
+
+    fn view(&self, entry: &Entry) -> JobView {
+        let waits = self.waits(entry);
+        let behind = if waits { self.index.lines.ahead_of(entry) } else { None };
+        view(entry, waits, behind)
     }
 
     /// How late it is for the book when the clock says `now`.
@@ -86,9 +106,9 @@ impl Book {
     }
 }
 
-fn meant(filter: &Filter, entry: &Entry, now: WallTime) -> bool {
+fn meant(filter: &Filter, entry: &Entry, waits: bool, now: WallTime) -> bool {
     let Filter { state, guild, user, older_than, reason, most: _ } = filter;
-    state.is_none_or(|wanted| wanted == entry.state.kind(now))
+    state.is_none_or(|wanted| wanted == entry.state.kind_of(waits, now))
         && guild.is_none_or(|guild| entry.request.destination.guild == Some(guild))
         && user.is_none_or(|user| entry.request.requester == user)
         && older_than.is_none_or(|age| now.since(entry.enqueued_at) >= age)
@@ -98,12 +118,14 @@ fn meant(filter: &Filter, entry: &Entry, now: WallTime) -> bool {
         })
 }
 
-fn view(entry: &Entry) -> JobView {
+fn view(entry: &Entry, waits: bool, behind: Option<JobId>) -> JobView {
     JobView {
         id: entry.id,
         request: (*entry.request).clone(),
         priority: entry.priority,
         state: entry.state,
+        waits,
+        behind,
         attempts: entry.attempts,
         suspicion: entry.suspicion,
         generation: entry.generation,

@@ -34,9 +34,9 @@ use tokio::time::{timeout, timeout_at};
 pub use self::shared::{QueueHealth, QueueState};
 pub use self::start::OpenError;
 use crate::clock::{Clock, WallTime, instant};
-use crate::domain::RequestId;
+use crate::domain::{DeliveryKey, RequestId};
 use crate::queue::book::{Book, BookSettings};
-use crate::queue::embedded::operation::{Call, Kind, Leases, Message};
+use crate::queue::embedded::operation::{Call, Kind, Leases, LetGo, Message, Watch};
 use crate::queue::embedded::shared::Shared;
 use crate::queue::embedded::writer::Writer;
 use crate::queue::{
@@ -165,6 +165,21 @@ impl Queue for EmbeddedQueue {
         self.call(Kind::Enqueue, move |book, now| book.enqueue(job.clone(), now))
     }
 
+    fn enqueue_behind(&self, job: NewJob) -> Answer<'_, Enqueued> {
+        let back = self.messages.clone();
+        let enqueued = self.call_wrapped(
+            Kind::Enqueue,
+            move |book, now| book.enqueue_behind(job.clone(), now),
+            move |enqueued| Watch::new(enqueued, back),
+        );
+        Box::pin(async move { enqueued.await.map(Watch::take) })
+    }
+
+    fn let_go(&self, job: JobId) {
+        // When the writer has ended there is nobody to work on it.
+        let _ = self.messages.send(Message::Do(Box::new(LetGo(job))));
+    }
+
     fn claim(&self, most: usize, visibility: Duration) -> Answer<'_, Vec<Lease>> {
         let back = self.messages.clone();
         let claimed = self.call_wrapped(
@@ -185,6 +200,10 @@ impl Queue for EmbeddedQueue {
 
     fn extend(&self, lease: LeaseRef, visibility: Duration) -> Answer<'_, Held> {
         self.call(Kind::Look, move |book, now| Ok(book.extend(lease, visibility, now)))
+    }
+
+    fn engage(&self, lease: LeaseRef) -> Answer<'_, Held> {
+        self.call(Kind::Change, move |book, now| Ok(book.engage(lease, now)))
     }
 
     fn intend(&self, lease: LeaseRef, intent: Intent) -> Answer<'_, Held> {
@@ -217,6 +236,11 @@ impl Queue for EmbeddedQueue {
 
     fn result(&self, key: RequestId) -> Answer<'_, Option<JobResult>> {
         self.call(Kind::Look, move |book, now| Ok(book.result(key, now)))
+    }
+
+    fn delivered(&self, key: &DeliveryKey) -> Answer<'_, Option<JobResult>> {
+        let key = *key;
+        self.call(Kind::Look, move |book, now| Ok(book.delivered(&key, now)))
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<JobView>> {

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::clock::WallTime;
 use crate::queue::book::Book;
-use crate::queue::{Lease, LeaseRef, QueueError};
+use crate::queue::{Enqueued, JobId, Lease, LeaseRef, QueueError};
 
 /// What is sent to the writer.
 pub(super) enum Message {
@@ -133,6 +133,57 @@ impl Drop for Leases {
             let _ = self.back.send(Message::Do(Box::new(HandBack(leases))));
         }
     }
+}
+
+/// A job on its way to who answers it. When that one is gone, it is let go.
+#[must_use = "dropping it lets the job go"]
+pub(super) struct Watch {
+    enqueued: Enqueued,
+    back: Sender<Message>,
+    arrived: bool,
+}
+
+impl Watch {
+    pub(super) const fn new(enqueued: Enqueued, back: Sender<Message>) -> Self {
+        Self { enqueued, back, arrived: false }
+    }
+
+    /// It has arrived.
+    pub(super) fn take(mut self) -> Enqueued {
+        self.arrived = true;
+        self.enqueued.clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Enqueued::New(job) = self.enqueued
+            && !self.arrived
+        {
+            let _ = self.back.send(Message::Do(Box::new(LetGo(job))));
+        }
+    }
+}
+
+/// A job that nobody answers any more.
+pub(super) struct LetGo(pub(super) JobId);
+
+impl Operation for LetGo {
+    fn kind(&self) -> Kind {
+        Kind::Look
+    }
+
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
+    fn apply(&mut self, book: &mut Book, now: WallTime) {
+        book.let_go(self.0, now);
+    }
+
+    fn refuse(&mut self, _: QueueError) {}
+
+    fn answer(self: Box<Self>) {}
 }
 
 /// Leases that nobody got.

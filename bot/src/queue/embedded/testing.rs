@@ -12,7 +12,7 @@ pub(super) fn job(id: u64) -> NewJob {
     let request = Request {
         id: RequestId::new(FrontEnd::Discord, origin, 0),
         requester: "7".parse().unwrap(),
-        link: "https://x.com/a/status/20".parse().unwrap(),
+        link: format!("https://x.com/a/status/{}", id + 20).parse().unwrap(),
         destination: Destination { front_end: FrontEnd::Discord, guild: None, channel, reply_to: None },
         options: Options::default(),
     };

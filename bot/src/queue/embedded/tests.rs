@@ -24,7 +24,7 @@ async fn a_panic_in_the_middle_of_a_change_ends_nothing_and_changes_nothing() {
     let jobs = queue.list(Filter::default()).await.unwrap();
     assert_eq!(jobs.len(), 1);
     assert!(
-        matches!(jobs[0].state, State::Suspect { .. }),
+        matches!(jobs[0].state, State::Scheduled { .. }),
         "it was held when the writer fell: {:?}",
         jobs[0].state
     );

@@ -1,11 +1,12 @@
 //! The bytes of what is kept of a job that is done.
 //!
 //! The key is the front end (one byte), the message (eight bytes, big endian) and the link's place in it (one byte),
-//! so that rows stand in the order of their messages. Numbers in the body are little endian, eight bytes long.
+//! so that rows stand in the order of their messages. Numbers in the body are little endian, eight bytes long; some of
+//! version 2 are short: seven bits to a byte, the lowest first, and the highest bit says that there are more.
 
 use std::num::NonZeroU64;
 
-use super::{RecordError, open, seal};
+use super::{RecordError, VERSION, open_as, seal, seal_as};
 use crate::clock::WallTime;
 use crate::domain::{ChannelId, FrontEnd, MessageId, RequestId};
 use crate::queue::book::Ended;
@@ -14,8 +15,14 @@ use crate::queue::{JobId, JobResult};
 /// The bytes of a key.
 pub(crate) const ENDED_KEY_BYTES: usize = 10;
 
+/// In a short number: it goes on.
+const MORE: u8 = 0x80;
+
 const DELIVERED: u8 = 0;
 const ANSWERED: u8 = 1;
+
+/// The version of deliveries that are stored with their line. Before it, and still for answers, there was version 1.
+const IN_LINE: u8 = 2;
 
 /// The key of a request's result.
 pub(crate) fn ended_key(key: RequestId) -> [u8; ENDED_KEY_BYTES] {
@@ -26,22 +33,36 @@ pub(crate) fn ended_key(key: RequestId) -> [u8; ENDED_KEY_BYTES] {
 /// The record of a job that is done.
 pub(crate) fn encode_ended(ended: &Ended) -> Vec<u8> {
     let mut body = Vec::with_capacity(48);
-    put(&mut body, ended.id.0);
-    put(&mut body, ended.at.as_millis());
-    match &ended.result {
-        JobResult::Delivered { front_end, channel, messages, at } => {
+    let key = ended_key(ended.key);
+    match (&ended.result, ended.line) {
+        (JobResult::Delivered { front_end, channel, messages, at }, Some(line)) => {
+            put_short(&mut body, ended.id.0);
+            put_short(&mut body, ended.at.as_millis());
+            body.push(front_end_code(*front_end));
+            // Two moments near each other have their high bits in common.
+            put_short(&mut body, at.as_millis() ^ ended.at.as_millis());
+            put(&mut body, line);
+            put(&mut body, channel.get());
+            messages.iter().for_each(|message| put(&mut body, message.get()));
+            return seal_as(IN_LINE, &key, &body);
+        }
+        (JobResult::Delivered { front_end, channel, messages, at }, None) => {
+            put(&mut body, ended.id.0);
+            put(&mut body, ended.at.as_millis());
             body.extend_from_slice(&[DELIVERED, front_end_code(*front_end)]);
             put(&mut body, at.as_millis());
             put(&mut body, channel.get());
             messages.iter().for_each(|message| put(&mut body, message.get()));
         }
-        JobResult::Answered { code, at } => {
+        (JobResult::Answered { code, at }, _) => {
+            put(&mut body, ended.id.0);
+            put(&mut body, ended.at.as_millis());
             body.push(ANSWERED);
             put(&mut body, at.as_millis());
             body.extend_from_slice(code.as_bytes());
         }
     }
-    seal(&ended_key(ended.key), &body)
+    seal(&key, &body)
 }
 
 /// The result that stands in `bytes` under this key.
@@ -49,7 +70,10 @@ pub(crate) fn encode_ended(ended: &Ended) -> Vec<u8> {
 /// # Errors
 /// When they are not what was written for it, or of another version. No bytes make it panic.
 pub(crate) fn decode_ended(key: &[u8; ENDED_KEY_BYTES], bytes: &[u8]) -> Result<Ended, RecordError> {
-    let mut rest = open(key, bytes)?;
+    let (version, mut rest) = open_as(&[VERSION, IN_LINE], key, bytes)?;
+    if version == IN_LINE {
+        return in_line(key, rest);
+    }
     let id = JobId(take(&mut rest)?);
     let at = WallTime::from_millis(take(&mut rest)?);
     let result = match take_byte(&mut rest)? {
@@ -57,11 +81,7 @@ pub(crate) fn decode_ended(key: &[u8; ENDED_KEY_BYTES], bytes: &[u8]) -> Result<
             let front_end = front_end(take_byte(&mut rest)?)?;
             let delivered_at = WallTime::from_millis(take(&mut rest)?);
             let channel = ChannelId::new(take_id(&mut rest)?);
-            let mut messages = Vec::with_capacity(rest.len() / 8);
-            while !rest.is_empty() {
-                messages.push(MessageId::new(take_id(&mut rest)?));
-            }
-            JobResult::Delivered { front_end, channel, messages, at: delivered_at }
+            JobResult::Delivered { front_end, channel, messages: messages(rest)?, at: delivered_at }
         }
         ANSWERED => {
             let answered_at = WallTime::from_millis(take(&mut rest)?);
@@ -70,7 +90,28 @@ pub(crate) fn decode_ended(key: &[u8; ENDED_KEY_BYTES], bytes: &[u8]) -> Result<
         }
         kind => return Err(RecordError::Form(format!("a result of the unknown kind {kind}"))),
     };
-    Ok(Ended { id, key: request_id(key)?, result, at })
+    Ok(Ended { id, key: request_id(key)?, result, at, line: None })
+}
+
+/// The body of version 2: a delivery and its line.
+fn in_line(key: &[u8; ENDED_KEY_BYTES], mut rest: &[u8]) -> Result<Ended, RecordError> {
+    let id = JobId(take_short(&mut rest)?);
+    let at = take_short(&mut rest)?;
+    let front_end = front_end(take_byte(&mut rest)?)?;
+    let delivered_at = WallTime::from_millis(take_short(&mut rest)? ^ at);
+    let line = Some(take(&mut rest)?);
+    let channel = ChannelId::new(take_id(&mut rest)?);
+    let result = JobResult::Delivered { front_end, channel, messages: messages(rest)?, at: delivered_at };
+    Ok(Ended { id, key: request_id(key)?, result, at: WallTime::from_millis(at), line })
+}
+
+/// All that is left.
+fn messages(mut rest: &[u8]) -> Result<Vec<MessageId>, RecordError> {
+    let mut messages = Vec::with_capacity(rest.len() / 8);
+    while !rest.is_empty() {
+        messages.push(MessageId::new(take_id(&mut rest)?));
+    }
+    Ok(messages)
 }
 
 fn request_id(key: &[u8; ENDED_KEY_BYTES]) -> Result<RequestId, RecordError> {
@@ -97,6 +138,26 @@ fn front_end(code: u8) -> Result<FrontEnd, RecordError> {
 
 fn put(body: &mut Vec<u8>, number: u64) {
     body.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_short(body: &mut Vec<u8>, mut number: u64) {
+    while number >= u64::from(MORE) {
+        body.push(number.to_le_bytes()[0] | MORE);
+        number >>= 7;
+    }
+    body.push(number.to_le_bytes()[0]);
+}
+
+fn take_short(rest: &mut &[u8]) -> Result<u64, RecordError> {
+    let mut number = 0_u64;
+    for place in (0..64).step_by(7) {
+        let byte = take_byte(rest)?;
+        number |= u64::from(byte & !MORE) << place;
+        if byte & MORE == 0 {
+            return Ok(number);
+        }
+    }
+    Err(RecordError::Form("a number that is too long".into()))
 }
 
 fn take(rest: &mut &[u8]) -> Result<u64, RecordError> {

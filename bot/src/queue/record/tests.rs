@@ -20,27 +20,32 @@ fn at(millis: u64) -> WallTime {
 
 fn entry() -> Entry {
     let link: Link = "https://x.com/a/status/20/video/2".parse().unwrap();
+    let request = Request {
+        id: RequestId::new(FrontEnd::Discord, MessageId::new(number(9)), 1),
+        requester: UserId::new(number(3)),
+        link,
+        destination: Destination {
+            front_end: FrontEnd::Discord,
+            guild: Some(GuildId::new(number(4))),
+            channel: ChannelId::new(number(5)),
+            reply_to: Some(MessageId::new(number(9))),
+        },
+        options: Options {
+            choice: MediaChoice::photo("3"),
+            edits: Edits {
+                form: Form::Gif,
+                trim: Trim::new(None, Some(std::time::Duration::from_secs(2))).unwrap(),
+            },
+            spoiler: true,
+        },
+    };
     Entry {
         id: JobId(7),
-        request: Arc::new(Request {
-            id: RequestId::new(FrontEnd::Discord, MessageId::new(number(9)), 1),
-            requester: UserId::new(number(3)),
-            link,
-            destination: Destination {
-                front_end: FrontEnd::Discord,
-                guild: Some(GuildId::new(number(4))),
-                channel: ChannelId::new(number(5)),
-                reply_to: Some(MessageId::new(number(9))),
-            },
-            options: Options {
-                choice: MediaChoice::photo("3"),
-                edits: Edits {
-                    form: Form::Gif,
-                    trim: Trim::new(None, Some(std::time::Duration::from_secs(2))).unwrap(),
-                },
-                spoiler: true,
-            },
-        }),
+        line: line(&request),
+        watched: false,
+        request: Arc::new(request),
+        spared: 0,
+        engaged: true,
         priority: Priority::Background,
         state: State::Leased { token: LeaseToken(12), until: at(2_000), alone: true },
         attempts: 2,
@@ -76,7 +81,13 @@ fn delivered() -> Ended {
             at: at(0x0201),
         },
         at: at(0x0304),
+        line: None,
     }
+}
+
+/// As it is stored since results have lines.
+fn in_line() -> Ended {
+    Ended { line: Some(0x0807_0605_0403_0201), ..delivered() }
 }
 
 fn answered() -> Ended {
@@ -149,6 +160,27 @@ fn results_of_version_one_are_as_stored() {
 }
 
 #[test]
+fn deliveries_of_version_two_are_as_stored() {
+    let key = ended_key(in_line().key);
+    let mut bytes = vec![
+        2, 165, 62, 40, 4, 7, /* 0x0304 */ 0x84, 0x06, /* console */ 1,
+        /* 0x0304 ^ 0x0201 */ 0x85, 0x02,
+    ];
+    bytes.extend_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    [5, 11, 12].into_iter().for_each(|id: u8| bytes.extend_from_slice(&u64::from(id).to_le_bytes()));
+    assert_eq!(encode_ended(&in_line()), bytes);
+    assert_eq!(decode_ended(&key, &bytes), Ok(in_line()));
+}
+
+#[test]
+fn what_the_engine_has_is_kept_and_older_jobs_may_be_there() {
+    let waits = Entry { engaged: false, spared: 3, ..entry() };
+    let bytes = encode_entry(&waits).unwrap();
+    assert_eq!(decode_entry(JobId(7), &bytes), Ok(waits));
+    assert!(decode_entry(JobId(7), &encode_entry(&entry()).unwrap()).unwrap().engaged);
+}
+
+#[test]
 fn counters_of_version_one_are_as_stored() {
     let counters = Counters { next_job: 2, next_token: 3, clock: at(0x0201) };
     let mut bytes = vec![1, 229, 40, 159, 186, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
@@ -170,13 +202,14 @@ fn other_versions_are_reported() {
 
 #[test]
 fn every_flipped_bit_is_seen() {
-    let bytes = encode_ended(&delivered());
     let key = ended_key(delivered().key);
-    for at in 0..bytes.len() {
-        for bit in 0..8 {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 1 << bit;
-            assert!(decode_ended(&key, &damaged).is_err(), "bit {bit} of byte {at}");
+    for bytes in [encode_ended(&delivered()), encode_ended(&in_line())] {
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(decode_ended(&key, &damaged).is_err(), "bit {bit} of byte {at}");
+            }
         }
     }
 }
@@ -216,7 +249,7 @@ proptest! {
     #[test]
     fn results_survive_their_bytes(
         id: u64, origin in 1_u64.., ordinal: u8, channel in 1_u64.., messages in prop::collection::vec(1_u64.., 0..10),
-        code: String, times: (u64, u64), is_answer: bool,
+        code: String, times: (u64, u64), is_answer: bool, line: Option<u64>,
     ) {
         let key = RequestId::new(FrontEnd::Console, MessageId::new(number(origin)), ordinal);
         let result = if is_answer {
@@ -229,7 +262,8 @@ proptest! {
                 at: at(times.0),
             }
         };
-        let ended = Ended { id: JobId(id), key, result, at: at(times.1) };
+        let line = line.filter(|_| !is_answer);
+        let ended = Ended { id: JobId(id), key, result, at: at(times.1), line };
         prop_assert_eq!(decode_ended(&ended_key(key), &encode_ended(&ended)), Ok(ended));
     }
 
@@ -238,6 +272,7 @@ proptest! {
         let _ = decode_entry(JobId(1), &bytes);
         let _ = decode_ended(&key, &bytes);
         let _ = decode_ended(&key, &seal(&key, &bytes));
+        let _ = decode_ended(&key, &seal_as(2, &key, &bytes));
         let _ = decode_counters(&bytes);
     }
 }

@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use super::*;
 
-const RULES: Rules = Rules { max_attempts: 3, max_alone_crashes: 2 };
+const RULES: Rules = Rules { max_attempts: 3, max_alone_crashes: 2, max_spared: 2 };
 const NOW: WallTime = WallTime::from_millis(1_000_000);
 const BEFORE: WallTime = WallTime::from_millis(900_000);
 const LATER: WallTime = WallTime::from_millis(1_100_000);
@@ -22,9 +22,10 @@ const STATES: [(&str, State); 6] = [
     ("done", State::Done),
 ];
 
-const EVENTS: [(&str, Event); 12] = [
+const EVENTS: [(&str, Event); 13] = [
     ("lease", Event::Lease { token: TOKEN, until: LATER }),
     ("extend", Event::Extend { token: TOKEN, until: LATER }),
+    ("engage", Event::Engage { token: TOKEN }),
     ("intend", Event::Intend { token: TOKEN }),
     ("complete", Event::Complete { token: TOKEN }),
     ("retry", Event::Retry { token: TOKEN, run_at: LATER }),
@@ -38,7 +39,7 @@ const EVENTS: [(&str, Event); 12] = [
 ];
 
 const fn life(state: State) -> Life {
-    Life { state, attempts: 1, suspicion: 0, generation: 0, deadline: DEADLINE }
+    Life { state, attempts: 1, suspicion: 0, spared: 0, engaged: true, generation: 0, deadline: DEADLINE }
 }
 
 /// The events that name a lease, and those that come when their moment has come.
@@ -74,8 +75,10 @@ fn outcomes(state: State, event: Event) -> String {
     let mut found = Vec::new();
     for attempts in 1..=RULES.max_attempts {
         for suspicion in 0..=RULES.max_alone_crashes {
-            let life = Life { attempts, suspicion, ..life(state) };
-            found.push(word(step(life, event, moment(event), RULES)));
+            for engaged in [false, true] {
+                let life = Life { attempts, suspicion, engaged, ..life(state) };
+                found.push(word(step(life, event, moment(event), RULES)));
+            }
         }
     }
     ORDER.into_iter().filter(|word| found.contains(word)).collect::<Vec<_>>().join(", ")
@@ -106,6 +109,7 @@ fn another_token_is_lost_whatever_it_says() {
     let other = LeaseToken(8);
     let events = [
         Event::Extend { token: other, until: LATER },
+        Event::Engage { token: other },
         Event::Intend { token: other },
         Event::Complete { token: other },
         Event::Retry { token: other, run_at: LATER },
@@ -121,7 +125,7 @@ fn another_token_is_lost_whatever_it_says() {
 
 #[test]
 fn a_lease_is_over_at_its_end_even_if_nobody_has_noticed() {
-    for (name, event) in &EVENTS[1..7] {
+    for (name, event) in &EVENTS[1..8] {
         assert_eq!(step(life(leased(false)), *event, LATER, RULES), Err(Refusal::Lost), "{name}");
     }
 }
@@ -148,26 +152,60 @@ fn an_attempt_is_counted_when_it_begins_and_given_back_when_it_was_none() {
     assert_eq!(begun.attempts, 2);
     assert_eq!(becomes(begun, Event::Release { token: TOKEN, run_at: NOW }, NOW).attempts, 1);
     assert_eq!(becomes(begun, Event::Expire, LATER).attempts, 2);
-    let crashed = becomes(begun, Event::Crash, NOW);
+    let engage = |job| becomes(job, Event::Engage { token: TOKEN }, NOW);
+    let crashed = becomes(engage(begun), Event::Crash, NOW);
     assert_eq!((crashed.attempts, crashed.suspicion), (1, 1));
     let alone = becomes(crashed, EVENTS[0].1, NOW);
     assert_eq!(alone.state, leased(true));
-    let again = becomes(alone, Event::Crash, NOW);
+    let again = becomes(engage(alone), Event::Crash, NOW);
     assert_eq!((again.attempts, again.suspicion), (2, 2));
 }
 
 #[test]
 fn the_second_crash_alone_is_poison() {
     let mut job = Life { attempts: 0, ..life(STATES[0].1) };
+    let engaged = |job| becomes(becomes(job, EVENTS[0].1, NOW), Event::Engage { token: TOKEN }, NOW);
     for _ in 0..2 {
-        job = becomes(becomes(job, EVENTS[0].1, NOW), Event::Crash, NOW);
+        job = becomes(engaged(job), Event::Crash, NOW);
         assert_eq!(job.state, State::Suspect { run_at: NOW });
     }
-    job = becomes(becomes(job, EVENTS[0].1, NOW), Event::Crash, NOW);
+    job = becomes(engaged(job), Event::Crash, NOW);
     assert_eq!(job.state, State::Dead { reason: DeadReason::Poison, at: NOW });
     let revived = becomes(job, Event::Revive { deadline: DEADLINE }, NOW);
     assert_eq!((revived.attempts, revived.suspicion, revived.generation), (0, 1, 1));
     assert_eq!(revived.state, State::Suspect { run_at: NOW });
+}
+
+#[test]
+fn a_death_before_the_engine_or_after_it_suspects_nobody_for_a_while() {
+    let lease = |job| becomes(job, EVENTS[0].1, NOW);
+    let engage = |job| becomes(job, Event::Engage { token: TOKEN }, NOW);
+    let mut job = Life { attempts: 0, ..life(STATES[0].1) };
+    job = becomes(lease(job), Event::Crash, NOW);
+    assert_eq!((job.state, job.attempts, job.suspicion), (State::Scheduled { run_at: NOW }, 0, 0));
+    // What it posts is made.
+    job = becomes(becomes(engage(lease(job)), Event::Intend { token: TOKEN }, NOW), Event::Crash, NOW);
+    assert_eq!((job.state, job.attempts, job.suspicion), (State::Scheduled { run_at: NOW }, 0, 0));
+    // But nothing runs for ever: it may be the download that it dies of.
+    for state in [State::Suspect { run_at: NOW }, State::Suspect { run_at: NOW }] {
+        job = becomes(lease(job), Event::Crash, NOW);
+        assert_eq!(job.state, state);
+    }
+    job = becomes(lease(job), Event::Crash, NOW);
+    assert_eq!(job.state, State::Dead { reason: DeadReason::Poison, at: NOW });
+}
+
+#[test]
+fn a_suspect_that_dies_before_the_engine_is_not_charged() {
+    let suspect = Life { suspicion: 2, ..life(STATES[1].1) };
+    let alone = becomes(suspect, EVENTS[0].1, NOW);
+    let after = becomes(alone, Event::Crash, NOW);
+    assert_eq!((after.state, after.attempts, after.suspicion), (State::Suspect { run_at: NOW }, 1, 2));
+    let engaged = becomes(alone, Event::Engage { token: TOKEN }, NOW);
+    assert_eq!(
+        becomes(engaged, Event::Crash, NOW).state,
+        State::Dead { reason: DeadReason::Poison, at: NOW }
+    );
 }
 
 #[test]

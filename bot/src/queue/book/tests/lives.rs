@@ -10,7 +10,9 @@ use crate::queue::{Filter, JobView};
 
 #[derive(Clone, Debug)]
 enum Op {
-    Enqueue { key: u64, guild: u64, user: u64, background: bool, delay: u64, life: u64 },
+    Enqueue { key: u64, guild: u64, user: u64, background: bool, delay: u64, life: u64, watched: bool },
+    LetGo { id: u64 },
+    Engage { which: usize },
     Claim { most: usize, visibility: u64 },
     Extend { which: usize, visibility: u64 },
     Intend { which: usize },
@@ -34,8 +36,12 @@ fn ops() -> impl Strategy<Value = Op> {
     // Of all leases that were ever given, mostly the last ones.
     let which = || prop_oneof![4 => 0_usize..4, 1 => 4_usize..40];
     prop_oneof![
-        8 => (1_u64..14, 0_u64..4, 1_u64..4, any::<bool>(), delays.clone(), lives.clone())
-            .prop_map(|(key, guild, user, background, delay, life)| Op::Enqueue { key, guild, user, background, delay, life }),
+        8 => (1_u64..14, 0_u64..4, 1_u64..4, any::<bool>(), delays.clone(), lives.clone(), prop::bool::weighted(0.2))
+            .prop_map(|(key, guild, user, background, delay, life, watched)| {
+                Op::Enqueue { key, guild, user, background, delay, life, watched }
+            }),
+        1 => (1_u64..30).prop_map(|id| Op::LetGo { id }),
+        2 => which().prop_map(|which| Op::Engage { which }),
         6 => (0_usize..4, 1_u64..80).prop_map(|(most, visibility)| Op::Claim { most, visibility }),
         2 => (which(), 1_u64..80).prop_map(|(which, visibility)| Op::Extend { which, visibility }),
         1 => which().prop_map(|which| Op::Intend { which }),
@@ -112,6 +118,8 @@ fn unextended(entry: &Arc<Entry>) -> Entry {
     if let State::Leased { until, .. } = &mut entry.state {
         *until = NOW;
     }
+    // Never stored.
+    entry.watched = false;
     entry
 }
 
@@ -127,15 +135,21 @@ impl Pair {
     fn run(&mut self, op: &Op) {
         let now = self.wall;
         match *op {
-            Op::Enqueue { key, guild, user, background, delay, life } => {
+            Op::Enqueue { key, guild, user, background, delay, life, watched } => {
                 let new = NewJob {
                     priority: if background { Priority::Background } else { Priority::Interactive },
                     not_before: now.plus(seconds(delay)),
                     deadline: now.plus(seconds(life)),
+                    request: Request { link: link(key % 6), ..request(key, guild, user) },
                     ..job(key, guild, user)
                 };
                 self.model.tick(now);
-                assert_eq!(self.book.enqueue(new.clone(), now), self.model.enqueue(&new));
+                let answer = if watched {
+                    self.book.enqueue_behind(new.clone(), now)
+                } else {
+                    self.book.enqueue(new.clone(), now)
+                };
+                assert_eq!(answer, self.model.enqueue(&new, watched));
             }
             Op::Claim { most, visibility } => {
                 self.model.tick(now);
@@ -167,10 +181,21 @@ impl Pair {
                 self.model.tick(now);
                 assert_eq!(self.book.forget(JobId(id), now), self.model.forget(JobId(id)));
             }
+            Op::LetGo { id } => {
+                self.model.now = self.model.now.max(now);
+                self.book.let_go(JobId(id), now);
+                self.model.let_go(JobId(id));
+                // Not what is stored, and not taken back.
+                self.saved.0.let_go(JobId(id), self.model.now);
+                self.saved.0.index.fair.commit();
+                self.saved.1.now = self.model.now;
+                self.saved.1.let_go(JobId(id));
+            }
             Op::Commit => self.commit(),
             Op::RollBack => self.roll_back(),
             Op::Crash => self.crash(),
             Op::Extend { which, .. }
+            | Op::Engage { which }
             | Op::Intend { which }
             | Op::Complete { which }
             | Op::Retry { which, .. }
@@ -211,6 +236,12 @@ impl Pair {
                 let intent =
                     Intent { started_at: now, channel: "3".parse().unwrap(), parts: 1, posted: Vec::new() };
                 assert_eq!(self.book.intend(lease, intent, now), held);
+                self.model.intend(lease);
+            }
+            Op::Engage { .. } => {
+                let held = self.model.held(lease).is_some();
+                assert_eq!(matches!(self.book.engage(lease, now), Held::Until(_)), held);
+                self.model.engage(lease);
             }
             Op::Complete { .. } => {
                 let answer = self.book.complete(lease, answered(now), now);
@@ -280,6 +311,9 @@ impl Pair {
                 (job.attempts, job.suspicion, job.generation)
             );
             assert_eq!(view.deadline, job.deadline);
+            let waits = matches!(job.at, At::Waits { .. }) && !self.model.is_first(job);
+            assert_eq!(view.waits, waits, "{view:?}, {job:?}");
+            assert!(view.behind != Some(view.id) && (waits || view.behind.is_none()), "{view:?}");
             let codes = job.codes[job.codes.len().saturating_sub(20)..].iter();
             assert!(view.history.iter().map(|attempt| &attempt.code).eq(codes), "{view:?}, {job:?}");
             assert!(view.attempts <= SETTINGS.max_attempts);
@@ -302,8 +336,11 @@ impl Pair {
             quiet.tick(just_before);
             let ready = later.anything_ready(now);
             // But that a suspect has waited so long that nothing else is leased any more.
-            let waited =
-                later.index.suspects.first().is_some_and(|(at, _)| just_before.since(*at) >= seconds(30));
+            let waited = later
+                .index
+                .next_suspects
+                .first()
+                .is_some_and(|(at, _)| just_before.since(*at) >= seconds(30));
             assert!(quiet.anything_ready(just_before) == ready || (ready && waited));
             assert_eq!(quiet.jobs, later.jobs, "nothing happens before it");
         }

@@ -4,7 +4,7 @@ mod rules;
 mod turns;
 
 use super::*;
-use crate::domain::{Destination, FrontEnd, Options, Request, RequestId};
+use crate::domain::{Destination, FrontEnd, Link, Options, Request, RequestId};
 use crate::queue::{NewJob, Priority};
 
 const NOW: WallTime = WallTime::from_millis(1_800_000_000_000);
@@ -18,12 +18,17 @@ fn key(number: u64) -> RequestId {
     RequestId::new(FrontEnd::Console, number.to_string().parse().unwrap(), 0)
 }
 
+/// The post of this number. Requests of the same post stand in one line.
+fn link(number: u64) -> Link {
+    format!("https://x.com/a/status/{}", 20 + number).parse().unwrap()
+}
+
 /// A request of a person in a server; server 0 is a private message.
 fn request(number: u64, guild: u64, user: u64) -> Request {
     Request {
         id: key(number),
         requester: user.to_string().parse().unwrap(),
-        link: "https://x.com/a/status/20".parse().unwrap(),
+        link: link(number),
         destination: Destination {
             front_end: FrontEnd::Console,
             guild: (guild > 0).then(|| guild.to_string().parse().unwrap()),

@@ -11,6 +11,7 @@ pub(super) const SETTINGS: BookSettings = BookSettings {
     capacity: 8,
     max_attempts: 3,
     max_alone_crashes: 2,
+    max_spared: 2,
     results_for: seconds(200),
     results_most: 3,
     dead_for: seconds(300),
@@ -38,6 +39,12 @@ pub(super) struct Job {
     pub(super) at: At,
     pub(super) attempts: u32,
     pub(super) suspicion: u32,
+    spared: u32,
+    engaged: bool,
+    /// Of which delivery.
+    post: u64,
+    begun: bool,
+    watched: bool,
     pub(super) generation: u32,
     pub(super) deadline: WallTime,
     pub(super) codes: Vec<String>,
@@ -135,7 +142,7 @@ impl Model {
         self.results.retain(|(_, _, at)| now.since(*at) < SETTINGS.results_for);
     }
 
-    pub(super) fn enqueue(&mut self, new: &NewJob) -> Result<Enqueued, QueueError> {
+    pub(super) fn enqueue(&mut self, new: &NewJob, watched: bool) -> Result<Enqueued, QueueError> {
         let key = new.request.id;
         if let Some(job) = self.jobs.iter().find(|job| job.key == key) {
             return Ok(Enqueued::Duplicate(job.id, self.kind(job)));
@@ -157,11 +164,49 @@ impl Model {
             at: At::Waits { from: new.not_before.max(self.now), alone: false },
             attempts: 0,
             suspicion: 0,
+            spared: 0,
+            engaged: false,
+            post: new.request.post().number(),
+            begun: false,
+            watched,
             generation: 0,
             deadline: new.deadline,
             codes: Vec::new(),
         });
         Ok(Enqueued::New(id))
+    }
+
+    /// Whether a job may be worked on: its moment has come, and of all that wait for the same it is the first.
+    fn ready(&self, job: &Job) -> bool {
+        job.ready(self.now) && self.is_first(job)
+    }
+
+    pub(super) fn is_first(&self, job: &Job) -> bool {
+        let before = |other: &Job| match other.at {
+            At::Held { .. } => true,
+            At::Waits { .. } => !other.watched && (!other.begun, other.id) < (!job.begun, job.id),
+            At::Dead { .. } => false,
+        };
+        !job.watched
+            && !self.jobs.iter().any(|other| other.post == job.post && other.id != job.id && before(other))
+    }
+
+    pub(super) fn let_go(&mut self, id: JobId) {
+        for job in self.jobs.iter_mut().filter(|job| job.id == id) {
+            job.watched = false;
+        }
+    }
+
+    pub(super) fn engage(&mut self, lease: LeaseRef) {
+        if let Some((job, _)) = self.held(lease) {
+            job.engaged = true;
+        }
+    }
+
+    pub(super) fn intend(&mut self, lease: LeaseRef) {
+        if let Some((job, _)) = self.held(lease) {
+            (job.engaged, job.begun) = (false, true);
+        }
     }
 
     /// Whether these leases are right, one after the other, and none is missing.
@@ -177,6 +222,7 @@ impl Model {
             let At::Waits { alone, .. } = job.at else { panic!("{job:?} does not wait") };
             let served = job.clone();
             job.attempts += 1;
+            job.engaged = false;
             job.at = At::Held { token: lease.lease.token.0, until, alone };
             assert_eq!((lease.attempt, lease.generation), (job.attempts, job.generation));
             assert_eq!((lease.until, lease.alone), (until, alone));
@@ -196,7 +242,7 @@ impl Model {
     pub(super) fn may_lease(&self) -> Vec<JobId> {
         let ready = |alone: bool| {
             self.jobs.iter().filter(move |job| {
-                job.ready(self.now) && matches!(job.at, At::Waits { alone: is, .. } if is == alone)
+                self.ready(job) && matches!(job.at, At::Waits { alone: is, .. } if is == alone)
             })
         };
         let held = self.jobs.iter().filter(|job| matches!(job.at, At::Held { .. })).count();
@@ -242,7 +288,7 @@ impl Model {
     fn served(&mut self, job: &Job) {
         let background = self.jobs.iter().any(|other| {
             other.priority == Priority::Background
-                && other.ready(self.now)
+                && self.ready(other)
                 && matches!(other.at, At::Waits { alone: false, .. })
         });
         let waits = job.priority == Priority::Interactive && background;
@@ -259,7 +305,7 @@ impl Model {
         let ready: Vec<Who> = self
             .jobs
             .iter()
-            .filter(|job| job.ready(self.now) && matches!(job.at, At::Waits { alone: false, .. }))
+            .filter(|job| self.ready(job) && matches!(job.at, At::Waits { alone: false, .. }))
             .flat_map(Job::who)
             .collect();
         self.turns.waiting.retain(|who, _| ready.contains(who));
@@ -338,6 +384,7 @@ impl Model {
         };
         let alone = job.suspicion > 0;
         (job.attempts, job.suspicion, job.generation) = (0, u32::from(alone), job.generation + 1);
+        job.spared = 0;
         (job.at, job.deadline) = (At::Waits { from: now, alone }, deadline);
         true
     }
@@ -353,8 +400,15 @@ impl Model {
         self.now = self.now.max(now);
         let now = self.now;
         for job in &mut self.jobs {
+            job.watched = false;
             let At::Held { alone, .. } = job.at else { continue };
             job.codes.push("crashed".to_owned());
+            if !job.engaged && job.spared < SETTINGS.max_spared {
+                job.spared += 1;
+                job.attempts -= 1;
+                job.at = At::Waits { from: now, alone };
+                continue;
+            }
             job.suspicion += 1;
             job.at = At::Waits { from: now, alone: true };
             if !alone {
@@ -370,18 +424,19 @@ impl Model {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let count = |kind: fn(&Job, WallTime) -> bool| {
-            u64::try_from(self.jobs.iter().filter(|job| kind(job, self.now)).count()).unwrap()
+        let count = |kind: fn(&Self, &Job) -> bool| {
+            u64::try_from(self.jobs.iter().filter(|job| kind(self, job)).count()).unwrap()
         };
         Stats {
-            ready: count(Job::ready),
-            delayed: count(|job, now| matches!(job.at, At::Waits { from, .. } if from > now)),
-            leased: count(|job, _| matches!(job.at, At::Held { .. })),
-            dead: count(|job, _| matches!(job.at, At::Dead { .. })),
+            ready: count(Self::ready),
+            delayed: count(|model, job| matches!(job.at, At::Waits { .. }) && !model.ready(job)),
+            leased: count(|_, job| matches!(job.at, At::Held { .. })),
+            dead: count(|_, job| matches!(job.at, At::Dead { .. })),
             trouble: None,
             oldest_ready: self
                 .jobs
                 .iter()
+                .filter(|job| self.ready(job))
                 .filter_map(|job| match job.at {
                     At::Waits { from, .. } if from <= self.now => Some(from),
                     _ => None,

@@ -66,7 +66,8 @@ fn a_change_names_the_record_as_it_was_and_as_it_is() {
     book.commit();
     assert_eq!(book.changes(), []);
     book.complete(lease.lease, answered(NOW), NOW);
-    let ended = Arc::new(Ended { id: JobId(1), key: key(1), result: answered(NOW), at: NOW });
+    let ended = Ended { id: JobId(1), key: key(1), result: answered(NOW), at: NOW, line: None };
+    let ended = Arc::new(ended);
     assert_eq!(
         book.changes(),
         [
@@ -164,6 +165,9 @@ fn an_input_that_kills_the_process_costs_its_bystanders_nothing() {
     while done < 29 || deaths < 3 {
         let leases = book.claim(8, LEASE, NOW);
         assert!(!leases.is_empty(), "{:?}", book.stats(NOW));
+        for lease in &leases {
+            book.engage(lease.lease, NOW);
+        }
         book.commit();
         if leases.iter().any(|lease| lease.request.id == poison) {
             deaths += 1;
@@ -182,7 +186,8 @@ fn an_input_that_kills_the_process_costs_its_bystanders_nothing() {
     assert_eq!((deaths, done), (3, 29));
     let [dead] = &book.list(&Filter::default(), NOW)[..] else { panic!("more than one is left") };
     assert_eq!(dead.state, State::Dead { reason: DeadReason::Poison, at: NOW });
-    assert_eq!(dead.history.iter().map(|attempt| &*attempt.code).collect::<Vec<_>>(), ["crashed"; 3]);
+    let history: Vec<_> = dead.history.iter().map(|attempt| (attempt.number, &*attempt.code)).collect();
+    assert_eq!(history, [(1, "crashed"), (2, "crashed"), (3, "crashed")], "each has a number of its own");
 }
 
 #[test]
@@ -191,7 +196,7 @@ fn a_file_that_was_mended_gives_each_key_once() {
     let entry = Entry::clone(&book.jobs[&JobId(1)]);
     let twin = Entry { id: JobId(5), ..entry.clone() };
     let over = Entry { id: JobId(6), request: Arc::new(request(2, 1, 1)), ..entry.clone() };
-    let ended = Ended { id: JobId(4), key: key(2), result: answered(NOW), at: NOW };
+    let ended = Ended { id: JobId(4), key: key(2), result: answered(NOW), at: NOW, line: None };
     let counters = Counters::default();
     let book = Book::restore(book.settings, vec![twin, over, entry], vec![ended], counters, NOW);
     book.check();
