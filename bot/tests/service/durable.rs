@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use azalea_bot::app::App;
 use azalea_bot::config::QueueBackend;
-use azalea_bot::domain::{Failure, Stage};
+use azalea_bot::domain::{DeliveryKey, Failure, Stage};
 use azalea_bot::intake::Outcome;
 use azalea_bot::metrics::Counter;
 use azalea_bot::pipeline::delivery::Notice;
@@ -64,10 +64,12 @@ async fn who_waited_behind_another_is_told_by_the_next_run() {
 
     let after = house.recorder();
     let app = house.start(&after).await;
-    assert_eq!(after.posted(1).await[0].request, first);
+    // Whichever of them the queue was told of first.
+    let posted = after.posted(1).await[0].request.clone();
     // As soon as the other one is done, and not a moment later.
     let told = after.told(1).await;
     assert!(matches!(&told[0].1, Notice::Pointer(delivered) if delivered.channel == channel(1)), "{told:?}");
+    assert!([&posted, &told[0].0].contains(&&first) && posted != told[0].0, "{posted:?}, {told:?}");
     app.stop().await;
     assert_eq!(after.of(|seen| (seen.posted.len(), seen.told.len())), (1, 1));
 }
@@ -136,4 +138,110 @@ async fn what_died_is_told_once_and_stays_to_be_looked_at() {
     assert_eq!(app.unfinished().await, 0);
     app.stop().await;
     assert_eq!(later.of(|seen| seen.told.len()), 0);
+}
+
+/// Two who ask for the same post in a channel, one after the other, in processes that end; the post that stands there,
+/// and what was told.
+async fn killed_between(house: &House, keeps_store: bool) -> (usize, Vec<Notice>) {
+    let before = house.recorder();
+    let app = house.start(&before).await;
+    accepted(house.ask(&app.intake, 1, LINK).await);
+    before.posted(1).await;
+    while app.unfinished().await > 0 {
+        tokio::task::yield_now().await;
+    }
+    app.stop().await;
+    if !keeps_store {
+        // What was not yet written of it when the process ended.
+        for entry in std::fs::read_dir(&house.config.store.path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("azalea.redb")) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    let after = house.recorder();
+    let app = house.start(&after).await;
+    let outcome = house.ask(&app.intake, 1, LINK).await;
+    let told = match outcome {
+        Outcome::AlreadyThere { delivered, .. } => vec![Notice::Pointer(delivered)],
+        _ => after.told(1).await.into_iter().map(|(_, notice)| notice).collect(),
+    };
+    app.stop().await;
+    (before.of(|seen| seen.posted.len()) + after.of(|seen| seen.posted.len()), told)
+}
+
+/// Once, the memory of deliveries lagged behind the queue by `store.flush_interval`, and whoever asked after a kill within
+/// that time got the post a second time.
+#[tokio::test]
+async fn a_delivery_is_known_after_a_kill_though_only_the_queue_had_stored_it() {
+    for keeps_store in [true, false] {
+        let house = house(films::ready()).await;
+        let (posted, told) = killed_between(&house, keeps_store).await;
+        assert_eq!(posted, 1);
+        assert!(matches!(&told[..], [Notice::Pointer(_)]), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_was_forgotten_is_made_again_although_the_queue_knows_it() {
+    let house = house(films::ready()).await;
+    let recorder = house.recorder();
+    let app = house.start(&recorder).await;
+    let request = accepted(house.ask(&app.intake, 1, LINK).await);
+    recorder.posted(1).await;
+    while app.unfinished().await > 0 {
+        tokio::task::yield_now().await;
+    }
+    app.rooms.processed.forget(&DeliveryKey::of(&request));
+    app.stop().await;
+    let app = house.start(&recorder).await;
+    accepted(house.ask(&app.intake, 1, LINK).await);
+    recorder.posted(2).await;
+    app.stop().await;
+    assert_eq!(recorder.of(|seen| seen.told.len()), 0);
+}
+
+/// Once, whoever had joined was told "being stopped" as the service ended, and had their answer after the next start too.
+#[tokio::test]
+async fn who_joined_is_handed_on_at_the_end_and_told_nothing() {
+    let house = house(films::ready()).await;
+    let recorder = house.recorder();
+    recorder.manner(channel(1), Manner::Hangs);
+    let app = house.start(&recorder).await;
+    let (first, second) = tokio::join!(house.ask(&app.intake, 1, LINK), house.ask(&app.intake, 1, LINK));
+    accepted(first);
+    let Outcome::Joined { request, waiting } = second else { panic!("{second:?}") };
+    recorder.until(|seen| seen.stages.contains(&(channel(1), Stage::Upload))).await;
+    let intake = app.intake.clone();
+    let (outcome, ()) = tokio::join!(
+        async {
+            assert!(waiting.end().await.is_none(), "it was given up");
+            intake.go_on(request, waiting).await
+        },
+        app.stop()
+    );
+    assert!(matches!(outcome, Outcome::Again(_)), "{outcome:?}");
+    let after = house.recorder();
+    let app = house.start(&after).await;
+    after.told(1).await;
+    app.stop().await;
+    assert_eq!(after.of(|seen| (seen.posted.len(), seen.told.len())), (1, 1));
+}
+
+#[tokio::test]
+async fn who_joined_goes_on_when_the_other_one_gives_up() {
+    let house = house(films::ready()).await;
+    let recorder = house.recorder();
+    recorder.hold();
+    let app = house.start(&recorder).await;
+    let (first, second) = tokio::join!(house.ask(&app.intake, 1, LINK), house.ask(&app.intake, 1, LINK));
+    accepted(first);
+    // Nobody answers it any more.
+    drop(joined(second));
+    recorder.release();
+    let told = recorder.told(1).await;
+    assert!(matches!(told[0].1, Notice::Pointer(_)), "{told:?}");
+    app.stop().await;
+    assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (1, 1));
 }
