@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use azalea_bot::domain::{GuildId, UserId};
-use azalea_bot::queue::StateKind;
+use azalea_bot::queue::{Filter, StateKind};
 use azalea_engine::Preset;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
@@ -222,7 +222,7 @@ pub(crate) struct QueueFilterArgs {
     pub(crate) older_than: Option<String>,
 
     /// Only those whose last attempt came to this, like transient, or that are dead for it, like attempts
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = PossibleValuesParser::new(Filter::reasons()))]
     pub(crate) reason: Option<String>,
 }
 

@@ -266,6 +266,10 @@ fn queue(command: QueueCommand, format: Format) -> anyhow::Result<QueueSettings>
 
 fn filter(args: QueueFilterArgs, most: Option<u32>) -> Result<Filter, UsageError> {
     let state = args.state.and_then(|name| StateKind::ALL.into_iter().find(|kind| kind.name() == name));
+    if state == Some(StateKind::Done) {
+        let why = "what is done is not listed: only how it ended is kept, so that it is not done again";
+        return Err(UsageError(why.to_owned()));
+    }
     let older_than = args.older_than.map(|text| age("--older-than", &text)).transpose()?;
     let most = usize::try_from(most.unwrap_or_default()).unwrap_or(usize::MAX);
     Ok(Filter { state, guild: args.guild, user: args.user, older_than, reason: args.reason, most })
@@ -479,6 +483,7 @@ mod tests {
             ("drop --most 5", "which jobs?"),
             ("retry --state ready", "only dead jobs"),
             ("drop 3 --state dead", "not by both"),
+            ("drop --state done", "what is done is not listed"),
             ("drop --older-than soon", "--older-than: \"soon\" is not a time"),
         ] {
             let error = which_jobs(words).unwrap_err();

@@ -182,7 +182,7 @@ impl View<'_> {
         let last = job.history.last().map_or_else(|| "-".to_owned(), |attempt| short(&failure(attempt)));
         [
             job.id.to_string(),
-            job.state.name().to_owned(),
+            in_short(job),
             ago(now.since(job.enqueued_at)),
             job.attempts.to_string(),
             job.request.post.to_string(),
@@ -226,7 +226,10 @@ impl View<'_> {
             ("attempts", job.attempts.to_string()),
         ]);
         if job.suspicion > 0 {
-            lines.push(("suspicion", format!("the process died {} while it was held", times(job.suspicion))));
+            lines.push((
+                "suspicion",
+                format!("the process died {} while it was at the engine", times(job.suspicion)),
+            ));
         }
         if job.generation > 0 {
             lines.push(("generation", format!("had to run again {}", times(job.generation))));
@@ -260,9 +263,22 @@ impl View<'_> {
     }
 }
 
+/// The same in a list.
+fn in_short(job: &Job) -> String {
+    let name = job.state.name();
+    match job.behind {
+        Some(other) => format!("{name}, behind {other}"),
+        None if job.waits => format!("{name}, behind another"),
+        None => name.to_owned(),
+    }
+}
+
 /// Where a job is in its life.
 fn state(job: &Job, now: WallTime) -> String {
     let name = job.state.name();
+    if job.waits {
+        return in_short(job);
+    }
     match job.state {
         StateKind::Delayed | StateKind::Suspect => {
             let wait = job.run_at.map(|at| at.since(now)).filter(|wait| !wait.is_zero());

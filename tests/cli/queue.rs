@@ -246,6 +246,9 @@ fn a_wish_for_no_job_in_particular_is_a_usage_error() {
     queue(&place, &["retry", "--state", "leased"]).fails(2, "only dead jobs");
     queue(&place, &["list", "--state", "lost"])
         .fails(2, "possible values: ready, delayed, leased, suspect, done, dead");
+    // Once, a code that nothing ever has meant an empty list.
+    queue(&place, &["list", "--reason", "transiant"]).fails(2, "transient");
+    queue(&place, &["list", "--state", "done"]).fails(2, "what is done is not listed");
     queue(&place, &["list", "--guild", "x"]).fails(2, "not a guild id");
 }
 

@@ -158,7 +158,24 @@ impl Failure {
         Self::Ours { what: what.into() }
     }
 
-    /// A short stable code for logs, metrics and `--json`.
+    /// Each [`code`](Self::code).
+    pub const CODES: [&str; 13] = [
+        "gone",
+        "needs-login",
+        "sensitive",
+        "no-media",
+        "unsupported",
+        "missing",
+        "transient",
+        "cannot-fit",
+        "too-large",
+        "forbidden",
+        "timed-out",
+        "cancelled",
+        "ours",
+    ];
+
+    /// A short stable code for logs, metrics and `--json`: one of [`CODES`](Self::CODES).
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Gone(_) => "gone",
@@ -231,5 +248,26 @@ mod tests {
         for (index, stage) in Stage::ALL.into_iter().enumerate() {
             assert_eq!(stage.index(), index);
         }
+    }
+
+    #[test]
+    fn each_code_is_among_the_codes_once() {
+        let (stage, what) = (Stage::Upload, String::new);
+        let failures = [
+            Failure::Gone(GoneReason::Deleted),
+            Failure::NeedsLogin,
+            Failure::Sensitive,
+            Failure::NoMedia,
+            Failure::Unsupported { what: what() },
+            Failure::Missing { what: what() },
+            Failure::transient(what()),
+            Failure::CannotFit { what: what() },
+            Failure::TooLarge { what: what() },
+            Failure::Forbidden { what: what() },
+            Failure::TimedOut { stage },
+            Failure::Cancelled,
+            Failure::ours(what()),
+        ];
+        assert_eq!(failures.map(|failure| failure.code()), Failure::CODES);
     }
 }

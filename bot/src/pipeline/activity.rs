@@ -55,7 +55,7 @@ impl Activity {
                 }
             }
         };
-        job.engaged.get_or_try_init(engage).await.map(|()| ())
+        job.engaged.get_or_try_init(engage).await.copied()
     }
 
     /// Something was done: some bytes, some frames.

@@ -181,9 +181,16 @@ impl Queue for FailOpen {
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<JobView>> {
         async move {
-            let mut jobs = self.kept.list(filter.clone()).await?;
-            jobs.append(&mut self.spare.list(filter).await?);
-            Ok(jobs)
+            let kept = self.kept.list(filter.clone()).await;
+            let mut spare = self.spare.list(filter).await?;
+            match kept {
+                Ok(mut jobs) => {
+                    jobs.append(&mut spare);
+                    Ok(jobs)
+                }
+                Err(error) if spare.is_empty() => Err(error),
+                Err(_) => Ok(spare),
+            }
         }
         .boxed()
     }

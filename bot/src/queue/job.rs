@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::WallTime;
-use crate::domain::{ChannelId, FrontEnd, GuildId, MessageId, Request, RequestId, Stage, UserId};
+use crate::domain::{ChannelId, Failure, FrontEnd, GuildId, MessageId, Request, RequestId, Stage, UserId};
 
 /// A request that is to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,7 +329,23 @@ impl StateKind {
         [Self::Ready, Self::Delayed, Self::Leased, Self::Suspect, Self::Done, Self::Dead];
 }
 
+impl Filter {
+    /// Every reason that a job's last attempt can have come to, or that it can be dead for.
+    pub fn reasons() -> impl Iterator<Item = &'static str> {
+        Failure::CODES.into_iter().chain([CRASHED, EXPIRED]).chain(DeadReason::ALL.map(DeadReason::name))
+    }
+}
+
+/// What the history says of an attempt during which the process died.
+pub(super) const CRASHED: &str = "crashed";
+
+/// What the history says of an attempt whose lease ran out.
+pub(super) const EXPIRED: &str = "expired";
+
 impl DeadReason {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Attempts, Self::Deadline, Self::Permanent, Self::Poison];
+
     /// The word for it, as it is stored.
     pub const fn name(self) -> &'static str {
         match self {

@@ -36,7 +36,13 @@ impl MemoryQueue {
     /// As [`new`](Self::new), with `first` as the number of its first job.
     pub(super) fn counting_from(first: JobId, settings: BookSettings, clock: Clock) -> Self {
         let counters = Counters { next_job: first.0, ..Counters::default() };
-        let book = Book::restore(settings, Vec::new(), Vec::new(), counters, clock.now());
+        Self::holding(Book::restore(settings, Vec::new(), Vec::new(), counters, clock.now()), clock)
+    }
+
+    /// What a book holds.
+    pub(super) fn holding(mut book: Book, clock: Clock) -> Self {
+        // There is nowhere to store what is new in it.
+        book.commit();
         Self { clock, book: Mutex::new(Some(book)), changed: Notify::new(), trouble: None }
     }
 

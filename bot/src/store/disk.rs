@@ -218,9 +218,29 @@ fn close(open: &mut Opened) {
     });
 }
 
-/// Opens or creates the file.
+/// Opens or creates the file. A new one is made under another name first: when the disk is full in the middle of that,
+/// no half of a file is there to be taken for a damaged one.
 fn open_file(path: &Path) -> Result<Database, redb::Error> {
-    Ok(Builder::new().set_cache_size(CACHE_BYTES).create(path)?)
+    let create = |path: &Path| Builder::new().set_cache_size(CACHE_BYTES).create(path);
+    if !path.exists() {
+        let fresh = path.with_extension("redb.new");
+        let made = create(&fresh).or_else(|error| match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => Err(error),
+            // What a process left that ended in the middle of it.
+            _ => fs::remove_file(&fresh).map_err(|_| error).and_then(|()| create(&fresh)),
+        });
+        match made {
+            Ok(database) => drop(database),
+            Err(error) => {
+                if !matches!(error, redb::DatabaseError::DatabaseAlreadyOpen) {
+                    let _ = fs::remove_file(&fresh);
+                }
+                return Err(error.into());
+            }
+        }
+        fs::rename(&fresh, path)?;
+    }
+    Ok(create(path)?)
 }
 
 /// The table of a shelf. The names stand in files.

@@ -196,3 +196,52 @@ async fn a_dropped_queue_lets_go_of_its_file() {
     .await;
     assert_eq!(jobs(&queue.unwrap()).await.len(), 1);
 }
+
+/// What cannot be opened for changes, as on a disk that is read-only, can be looked into.
+#[tokio::test]
+async fn a_queue_is_looked_into_without_a_change_to_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    for id in 1..=3 {
+        enqueue(&queue, id).await;
+    }
+    let held = claim(&queue).await;
+    queue.complete(held.lease, done(&held)).await.unwrap();
+    claim(&queue).await;
+    // As its process leaves it that is killed now.
+    let killed = tempfile::tempdir().unwrap();
+    let file = killed.path().join("queue.redb");
+    fs::copy(folder.path().join("queue.redb"), &file).unwrap();
+    let before = fs::read(&file).unwrap();
+    let found = EmbeddedQueue::look(settings(killed.path()), Clock::manual(NOW)).unwrap();
+    let stats = found.stats().await.unwrap();
+    assert_eq!((stats.ready, stats.leased), (2, 0));
+    assert!(found.result(held.request.id).await.unwrap().is_some());
+    assert_eq!(fs::read(&file).unwrap(), before);
+    assert_eq!(fs::read_dir(killed.path()).unwrap().count(), 1, "nothing is made beside it");
+    let nothing = tempfile::tempdir().unwrap();
+    assert!(EmbeddedQueue::look(settings(nothing.path()), Clock::manual(NOW)).is_err());
+}
+
+/// Once, a disk that became full while a new file was made left a half of it, which was taken for a damaged one.
+#[tokio::test]
+async fn a_file_that_was_half_made_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("queue.redb.new"), [7; 5_000]).unwrap();
+    let queue = open(folder.path());
+    enqueue(&queue, 1).await;
+    assert_eq!(queue.health().moved_aside, None);
+    assert!(!folder.path().join("queue.redb.new").exists());
+    queue.close().await;
+}
+
+/// Once, a folder in the ballast's place read as a disk without room, and nothing was stored.
+#[tokio::test]
+async fn a_queue_works_without_its_ballast() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("queue.ballast")).unwrap();
+    let queue = EmbeddedQueue::open(settings(folder.path()), Clock::manual(NOW)).unwrap();
+    assert_eq!((queue.health().state, queue.health().ballast_held), (QueueState::Working, false));
+    enqueue(&queue, 1).await;
+    queue.close().await;
+}

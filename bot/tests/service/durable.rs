@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use azalea_bot::app::App;
 use azalea_bot::config::QueueBackend;
-use azalea_bot::domain::{DeliveryKey, Failure, Stage};
+use azalea_bot::domain::{DeliveryKey, Failure, Request, Stage};
+use azalea_bot::frontend::operator::{self, Operator};
 use azalea_bot::intake::Outcome;
 use azalea_bot::metrics::Counter;
 use azalea_bot::pipeline::delivery::Notice;
+use azalea_bot::queue::{Filter, StateKind};
+use serde_json::json;
 
 use crate::films::{self, Film};
 use crate::house::{House, LINK, POST, accepted, channel, joined};
@@ -244,4 +247,37 @@ async fn who_joined_goes_on_when_the_other_one_gives_up() {
     assert!(matches!(told[0].1, Notice::Pointer(_)), "{told:?}");
     app.stop().await;
     assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (1, 1));
+}
+
+/// Once, a dropped job took those with it who had joined it: they were told that it was cancelled.
+#[tokio::test]
+async fn who_joined_goes_on_when_an_operator_drops_the_other_one() {
+    let house = house(films::ready()).await;
+    house.x.on(POST, [Reply::status(503).header("Retry-After", "200")]);
+    let recorder = house.recorder();
+    let app = house.start(&recorder).await;
+    let (first, second) = tokio::join!(house.ask(&app.intake, 1, LINK), house.ask(&app.intake, 1, LINK));
+    let first = accepted(first);
+    let Outcome::Joined { request, waiting } = second else { panic!("{second:?}") };
+    while app.rooms.tracker.totals().counter(Counter::Retries) == 0 {
+        tokio::task::yield_now().await;
+    }
+    house.post(&json!([house.video("/v.mp4")]));
+    let mut operator = Operator::connect(&house.config.store.path).await.unwrap().expect("it listens");
+    let jobs = operator.list(Filter::default()).await.unwrap();
+    let id = |request: &Request| jobs.iter().find(|job| job.request.id == request.id).unwrap().id;
+    let behind = jobs.iter().find(|job| job.request.id == request.id).unwrap();
+    assert_eq!(
+        (behind.state, behind.behind),
+        (StateKind::Delayed, Some(id(&first))),
+        "it says whom it waits for"
+    );
+    let fates = operator.drop_jobs(&[id(&first)]).await.unwrap();
+    assert_eq!(fates[0].outcome, operator::Outcome::Done);
+    assert!(waiting.end().await.is_none(), "it was given up");
+    accepted(app.intake.go_on(request.clone(), waiting).await);
+    assert_eq!(recorder.posted(1).await[0].request, request);
+    let told = recorder.of(|seen| seen.told.clone());
+    assert_eq!(told, [(first, Notice::Failed(Failure::Cancelled))]);
+    app.stop().await;
 }

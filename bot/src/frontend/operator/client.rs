@@ -20,6 +20,8 @@ use crate::queue::{
 #[derive(Debug)]
 pub struct Operator {
     way: Way,
+    /// Why nothing can be changed.
+    only_looks: Option<String>,
     /// What was found when the queue was opened.
     warnings: Vec<String>,
 }
@@ -53,6 +55,9 @@ pub enum OperatorError {
     /// The queue cannot be opened.
     #[error(transparent)]
     Open(OpenError),
+    /// The queue can be looked into and not changed.
+    #[error("nothing can be changed: {0}")]
+    OnlyLooks(String),
     /// The queue did not do it.
     #[error(transparent)]
     Queue(#[from] QueueError),
@@ -81,7 +86,7 @@ impl Operator {
             }
             let settings = EmbeddedSettings { book, ..EmbeddedSettings::new(folder.to_owned()) };
             let opening = {
-                let clock = clock.clone();
+                let (settings, clock) = (settings.clone(), clock.clone());
                 tokio::task::spawn_blocking(move || EmbeddedQueue::open(settings, clock))
             };
             match opening.await.map_err(|error| OperatorError::Thread(error.to_string()))? {
@@ -94,8 +99,28 @@ impl Operator {
                 Err(OpenError::InUse { .. }) => {
                     return Err(OperatorError::InUse { folder: folder.display().to_string() });
                 }
-                Err(error) => return Err(OperatorError::Open(error)),
+                Err(error) => return Self::look(settings, clock, error).await,
             }
+        }
+    }
+
+    /// What stands in a queue that cannot be opened for changes, as on a disk that is read-only.
+    async fn look(
+        settings: EmbeddedSettings,
+        clock: &Clock,
+        error: OpenError,
+    ) -> Result<Self, OperatorError> {
+        let looking = {
+            let clock = clock.clone();
+            tokio::task::spawn_blocking(move || EmbeddedQueue::look(settings, clock))
+        };
+        match looking.await.map_err(|error| OperatorError::Thread(error.to_string()))? {
+            Ok(queue) => Ok(Self {
+                warnings: vec![format!("{error}; this is what stands in it")],
+                only_looks: Some(error.to_string()),
+                ..Self::alone(Arc::new(queue), clock.clone())
+            }),
+            Err(_) => Err(OperatorError::Open(error)),
         }
     }
 
@@ -107,7 +132,11 @@ impl Operator {
         #[cfg(unix)]
         {
             let service = service::Service::connect(&folder.join(SOCKET)).await?;
-            Ok(service.map(|service| Self { way: Way::Service(service), warnings: Vec::new() }))
+            Ok(service.map(|service| Self {
+                way: Way::Service(service),
+                only_looks: None,
+                warnings: Vec::new(),
+            }))
         }
         #[cfg(not(unix))]
         {
@@ -118,7 +147,8 @@ impl Operator {
 
     /// Works on a queue of this process.
     pub fn alone(queue: Arc<dyn Queue>, clock: Clock) -> Self {
-        Self { way: Way::Alone(Clerk { queue, clock, waiting: None }), warnings: Vec::new() }
+        let way = Way::Alone(Clerk { queue, clock, waiting: None });
+        Self { way, only_looks: None, warnings: Vec::new() }
     }
 
     /// The jobs that are meant, the oldest first, at most [`MOST_JOBS`](super::MOST_JOBS), each with its last attempt.
@@ -162,6 +192,7 @@ impl Operator {
     /// # Errors
     /// What the service says; some may have been done then.
     pub async fn retry(&mut self, ids: &[JobId]) -> Result<Vec<Fate>, OperatorError> {
+        self.may_change()?;
         match &mut self.way {
             #[cfg(unix)]
             Way::Service(service) => service.each(ids, Ask::Retry).await,
@@ -174,11 +205,16 @@ impl Operator {
     /// # Errors
     /// What the service says; some may have been done then.
     pub async fn drop_jobs(&mut self, ids: &[JobId]) -> Result<Vec<Fate>, OperatorError> {
+        self.may_change()?;
         match &mut self.way {
             #[cfg(unix)]
             Way::Service(service) => service.each(ids, Ask::Drop).await,
             Way::Alone(clerk) => Ok(clerk.drop_jobs(ids).await),
         }
+    }
+
+    fn may_change(&self) -> Result<(), OperatorError> {
+        self.only_looks.as_ref().map_or(Ok(()), |why| Err(OperatorError::OnlyLooks(why.clone())))
     }
 
     /// What is wrong with a queue that was opened for this, each in one line. A running service has it in its log.

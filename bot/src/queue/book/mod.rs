@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::WallTime;
+use crate::queue::job::CRASHED;
 use crate::queue::state::{Event, Refusal, Rules, step};
 use crate::queue::{
     Completed, DeadReason, Enqueued, Held, Intent, JobId, JobResult, JobView, Lease, LeaseRef, LeaseToken,
@@ -465,6 +466,3 @@ fn held(entry: Option<Arc<Entry>>) -> Held {
         _ => Held::Lost,
     }
 }
-
-/// What the history says of an attempt during which the process died.
-const CRASHED: &str = "crashed";

@@ -7,6 +7,7 @@ use crate::clock::WallTime;
 use crate::queue::State;
 use crate::queue::book::entry::attempt;
 use crate::queue::book::{Book, Entry};
+use crate::queue::job::EXPIRED;
 use crate::queue::state::{Event, Life};
 
 impl Book {
@@ -94,6 +95,3 @@ impl Book {
 /// A clock that is put back further than this was wrong before. Corrections by a time server in running operation are
 /// below a second; until such a difference is made up for, nothing becomes ready.
 const MOST_BACK: Duration = Duration::from_secs(60);
-
-/// What the history says of an attempt whose lease ran out.
-const EXPIRED: &str = "expired";

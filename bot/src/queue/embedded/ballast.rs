@@ -12,6 +12,9 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 /// The file's name in its folder.
 pub(super) const FILE: &str = "queue.ballast";
 
+/// At most one part in so many of the disk is held back.
+const LARGEST_PART: u64 = 8;
+
 /// What has to be free besides, before room is held back again.
 const SPARE_BYTES: u64 = 1 << 20;
 
@@ -23,14 +26,24 @@ pub(super) struct Ballast {
 }
 
 impl Ballast {
-    /// `bytes` held back in this folder; zero holds nothing back.
-    pub(super) const fn new(folder: PathBuf, bytes: u64) -> Self {
-        Self { folder, bytes }
+    /// `bytes` held back in this folder, which is there, but never more than an eighth of its disk; zero holds nothing
+    /// back.
+    pub(super) fn new(folder: PathBuf, bytes: u64) -> Self {
+        let whole = statvfs(folder.as_path()).map(|system| system.f_blocks.saturating_mul(system.f_frsize));
+        // Some file systems do not say how large they are.
+        let most = whole.ok().filter(|bytes| *bytes > 0).map_or(u64::MAX, |bytes| bytes / LARGEST_PART);
+        Self { folder, bytes: bytes.min(most) }
+    }
+
+    /// How much it is.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether the room is held back.
     pub(super) fn is_held(&self) -> bool {
-        self.bytes == 0 || fs::metadata(self.path()).is_ok_and(|file| file.len() == self.bytes)
+        self.bytes == 0
+            || fs::metadata(self.path()).is_ok_and(|file| file.is_file() && file.len() == self.bytes)
     }
 
     /// Gives the room free. Whether there was any.
@@ -41,7 +54,7 @@ impl Ballast {
     /// Holds the room back, when there is so much and some more.
     ///
     /// # Errors
-    /// When there is not; then nothing is held back.
+    /// `StorageFull` when there is not, another when it cannot be held back; then nothing is.
     pub(super) fn hold(&self) -> io::Result<()> {
         if self.free_bytes()? < self.bytes.saturating_add(SPARE_BYTES) {
             return Err(io::ErrorKind::StorageFull.into());
@@ -53,7 +66,10 @@ impl Ballast {
         if made.is_err() {
             self.free();
         }
-        made
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => io::ErrorKind::StorageFull.into(),
+            _ => error,
+        })
     }
 
     fn make(&self) -> io::Result<()> {
@@ -70,7 +86,8 @@ impl Ballast {
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
 
-    fn path(&self) -> PathBuf {
+    /// Where the file is, or would be.
+    pub(super) fn path(&self) -> PathBuf {
         self.folder.join(FILE)
     }
 }
@@ -108,9 +125,28 @@ mod tests {
     #[test]
     fn what_is_not_there_is_not_held_back() {
         let folder = tempfile::tempdir().unwrap();
-        let ballast = Ballast::new(folder.path().to_owned(), u64::MAX / 2);
-        assert!(ballast.hold().is_err());
+        let ballast = Ballast { folder: folder.path().to_owned(), bytes: u64::MAX / 2 };
+        assert_eq!(ballast.hold().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Once, a disk of 8 MiB never stored anything, since 16 MiB were to be held back on it.
+    #[test]
+    fn of_a_small_disk_a_part_is_held_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let system = statvfs(folder.path()).unwrap();
+        let whole = system.f_blocks * system.f_frsize;
+        assert_eq!(Ballast::new(folder.path().to_owned(), u64::MAX).bytes(), whole / 8);
+        assert_eq!(Ballast::new(folder.path().to_owned(), 1 << 20).bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn what_stands_in_its_place_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(FILE)).unwrap();
+        let ballast = Ballast::new(folder.path().to_owned(), 1 << 20);
+        assert_eq!(ballast.hold().unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert!(!ballast.is_held());
     }
 
     #[test]

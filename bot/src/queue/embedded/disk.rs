@@ -11,7 +11,8 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database, Durability, ReadableTable, TableDefinition, WriteTransaction};
+use redb::backends::InMemoryBackend;
+use redb::{Builder, Database, Durability, ReadableTable, StorageBackend, TableDefinition, WriteTransaction};
 
 use super::failure::{DiskError, guarded};
 use crate::clock::WallTime;
@@ -246,28 +247,83 @@ impl Disk {
 
     fn open_file(&self) -> Result<Database, DiskError> {
         let path = self.path();
-        let is_new = !path.exists();
-        if is_new {
-            // Who asked for what is nobody else's matter.
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            options
-                .open(&path)
-                .map_err(|error| DiskError::from_io(&format!("creating {}", path.display()), &error))?;
+        if !path.exists() {
+            self.make_file(&path)?;
         }
-        let database = guarded(|| {
-            let mut builder = Builder::new();
-            builder.set_cache_size(self.cache_bytes).set_check_integrity_on_open(true);
-            Ok(builder.create(&path)?)
-        })?;
-        if is_new {
-            // A file whose name is not on the disk is lost with the power, whatever is in it.
-            sync_folder(&self.folder)
-                .map_err(|error| DiskError::from_io("storing the file's name", &error))?;
+        self.create(&path)
+    }
+
+    /// Makes a new file under another name and gives it its own when it is whole: when the disk is full in the middle of
+    /// that, no half of a file is there to be taken for a damaged one.
+    fn make_file(&self, path: &Path) -> Result<(), DiskError> {
+        let fresh = path.with_extension("redb.new");
+        let made = self.make(&fresh).or_else(|error| match error {
+            // What a process left that ended in the middle of it.
+            DiskError::Damaged(_) => {
+                let _ = fs::remove_file(&fresh);
+                self.make(&fresh)
+            }
+            other => Err(other),
+        });
+        if let Err(error) = made {
+            // Another process may make it in this very moment.
+            if error != DiskError::InUse {
+                let _ = fs::remove_file(&fresh);
+            }
+            return Err(error);
         }
-        Ok(database)
+        // A file whose name is not on the disk is lost with the power, whatever is in it.
+        fs::rename(&fresh, path)
+            .and_then(|()| sync_folder(&self.folder))
+            .map_err(|error| DiskError::from_io("storing the file's name", &error))
+    }
+
+    fn make(&self, path: &Path) -> Result<(), DiskError> {
+        // Who asked for what is nobody else's matter.
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options
+            .open(path)
+            .map_err(|error| DiskError::from_io(&format!("creating {}", path.display()), &error))?;
+        self.create(path).map(drop)
+    }
+
+    fn create(&self, path: &Path) -> Result<Database, DiskError> {
+        guarded(|| Ok(self.builder().create(path)?))
+    }
+
+    fn builder(&self) -> Builder {
+        let mut builder = Builder::new();
+        builder.set_cache_size(self.cache_bytes).set_check_integrity_on_open(true);
+        builder
+    }
+
+    /// What stands in the file, without a change to it: of one that cannot be written, as on a disk that is read-only.
+    pub(super) fn look(&self) -> Result<Loaded, DiskError> {
+        let path = self.path();
+        let failed =
+            |error: &std::io::Error| DiskError::from_io(&format!("reading {}", path.display()), error);
+        let length = fs::metadata(&path).map_err(|error| failed(&error))?.len();
+        if length > MOST_LOOKED_AT {
+            return Err(DiskError::Failed(format!("{} is too large to be looked at", path.display())));
+        }
+        let bytes = fs::read(&path).map_err(|error| failed(&error))?;
+        // After a crash it has to be repaired first, which is done to the copy.
+        guarded(|| {
+            let copy = InMemoryBackend::new();
+            copy.set_len(length).map_err(backend)?;
+            copy.write(0, &bytes).map_err(backend)?;
+            load(&self.builder().create_with_backend(copy)?)
+        })
     }
 }
+
+fn backend(error: impl fmt::Debug) -> redb::Error {
+    redb::Error::Io(std::io::Error::other(format!("{error:?}")))
+}
+
+/// A file that is read as a whole has at most so many bytes: some hundred thousand jobs.
+const MOST_LOOKED_AT: u64 = 1 << 30;
 
 /// Makes the names in a folder durable.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {

@@ -41,7 +41,7 @@ use crate::queue::embedded::shared::Shared;
 use crate::queue::embedded::writer::Writer;
 use crate::queue::{
     Answer, Completed, DeadReason, Durability, Enqueued, Filter, Held, Intent, JobId, JobResult, JobView,
-    Lease, LeaseRef, NewJob, Queue, QueueError, Reason, Retried, Stats,
+    Lease, LeaseRef, MemoryQueue, NewJob, Queue, QueueError, Reason, Retried, Stats,
 };
 
 /// Where and how a queue is kept.
@@ -112,6 +112,16 @@ impl EmbeddedQueue {
             .spawn(move || writer.run())
             .map_err(OpenError::Thread)?;
         Ok(Self { messages, shared, turns: Arc::new(Semaphore::new(MOST_CALLS)) })
+    }
+
+    /// What stands in the queue of a folder, in memory and without a change to the file: for somebody who looks, where
+    /// the disk cannot be written. Nothing that is done with it is stored. Blocks as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    #[expect(clippy::needless_pass_by_value, reason = "as `open`")]
+    pub fn look(settings: EmbeddedSettings, clock: Clock) -> Result<MemoryQueue, OpenError> {
+        start::look(&settings, clock)
     }
 
     /// Whether a queue was ever begun in this folder. Blocks as long as looking for two files takes.

@@ -1,15 +1,17 @@
 //! From what lies in the folder to a queue that can be worked with.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::EmbeddedSettings;
 use super::ballast::Ballast;
-use super::disk::{Broken, Disk};
+use super::disk::{Broken, Disk, Loaded};
 use super::failure::DiskError;
 use super::marker::Marker;
 use super::shared::{QueueHealth, QueueState};
-use crate::clock::WallTime;
+use crate::clock::{Clock, WallTime};
+use crate::queue::MemoryQueue;
 use crate::queue::book::{Book, BookSettings};
 
 /// Why a queue could not be opened.
@@ -89,18 +91,36 @@ pub(super) fn open(settings: &EmbeddedSettings, now: WallTime) -> Result<(Stock,
     if let Err(error) = Marker::InUse.write(&folder) {
         tracing::warn!("that the queue is in use could not be noted beside it: {error}");
     }
-    let full = !ballast.is_held() && ballast.hold().is_err();
-    if full {
-        tracing::error!(
-            folder = %folder.display(),
-            "there is no room to hold {} bytes back beside the queue; it takes nothing new until there is",
-            settings.ballast_bytes
-        );
+    let mut full = false;
+    match if ballast.is_held() { Ok(()) } else { ballast.hold() } {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::StorageFull => {
+            full = true;
+            tracing::error!(
+                folder = %folder.display(),
+                "there is no room to hold {} bytes back beside the queue; it takes nothing new until there is",
+                ballast.bytes()
+            );
+        }
+        // It works without, until the disk is full.
+        Err(error) => tracing::error!(
+            file = %ballast.path().display(),
+            "no room can be held back beside the queue: {error}"
+        ),
     }
     health.state = if full { QueueState::Full } else { QueueState::Working };
-    health.ballast_held = !full;
+    health.ballast_held = ballast.is_held();
     health.file_bytes = disk.file_bytes();
     Ok((Stock { book, disk, ballast, full }, health))
+}
+
+/// What is in the folder, in memory.
+pub(super) fn look(settings: &EmbeddedSettings, clock: Clock) -> Result<MemoryQueue, OpenError> {
+    let disk = Disk::new(settings.folder.clone(), settings.cache_bytes);
+    let Loaded { entries, ended, counters, broken } = disk.look().map_err(|error| failed(&disk, &error))?;
+    say_broken(&disk.path(), &broken);
+    let book = Book::restore(settings.book, entries, ended, counters, clock.now());
+    Ok(MemoryQueue::holding(book, clock))
 }
 
 /// Reads the file and makes a book of it. What is changed by that is stored before it is returned.

@@ -3,6 +3,7 @@
 //! It takes what has come, applies all of it to the book, stores the changes in one transaction, and then answers: who
 //! comes while the disk works is in the next round. When the disk fails the book goes back to what is stored.
 
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -278,12 +279,16 @@ impl Writer {
         if !full.pause(instant()).is_zero() {
             return;
         }
-        if self.ballast.hold().is_ok() {
-            self.full = None;
-            let file = self.disk.path();
-            tracing::info!(file = %file.display(), "the queue's disk has room again");
-        } else {
-            full.failed(instant());
+        match self.ballast.hold() {
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                full.failed(instant());
+            }
+            // There is room, even if it cannot be held back.
+            Ok(()) | Err(_) => {
+                self.full = None;
+                let file = self.disk.path();
+                tracing::info!(file = %file.display(), "the queue's disk has room again");
+            }
         }
     }
 

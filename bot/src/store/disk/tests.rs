@@ -256,3 +256,14 @@ fn opening_a_million_records_reads_next_to_nothing() {
         );
     }
 }
+
+/// Once, a disk that became full while a new file was made left a half of it, which was taken for a damaged one.
+#[test]
+fn a_file_that_was_half_made_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("azalea.redb.new"), [7; 5_000]).unwrap();
+    let disk = disk(&folder);
+    disk.write(&puts(["a".to_owned()], NOW.plus(Duration::from_secs(60)))).unwrap();
+    assert_eq!(disk.moved_aside(), None);
+    assert_eq!(files(&folder), [FILE]);
+}

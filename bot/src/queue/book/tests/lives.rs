@@ -141,7 +141,6 @@ impl Pair {
                     not_before: now.plus(seconds(delay)),
                     deadline: now.plus(seconds(life)),
                     request: Request { link: link(key % 6), ..request(key, guild, user) },
-                    ..job(key, guild, user)
                 };
                 self.model.tick(now);
                 let answer = if watched {
