@@ -1,4 +1,5 @@
-//! The built program is killed in the middle of its work, again and again: nothing is lost and nothing comes twice.
+//! The built program is killed in the middle of its work, again and again: nothing is lost, and no post comes twice into
+//! a channel, however many ask for it there.
 #![cfg(unix)]
 
 use std::io::Write;
@@ -32,8 +33,11 @@ fn what_was_accepted_is_delivered_once_however_often_the_program_is_killed() {
         let mut input = child.stdin.take().unwrap();
         let first = 100 + round * POSTS;
         for post in first..first + POSTS {
-            let line = format!("#c{} @ann: https://x.com/ann/status/{post}\n", post % 3);
-            input.write_all(line.as_bytes()).unwrap();
+            // Others want it there too, and one of the round before, which may just have come.
+            for (user, post) in [("ann", post), ("bob", post), ("eve", post.saturating_sub(POSTS).max(100))] {
+                let line = format!("#c{} @{user}: https://x.com/ann/status/{post}\n", post % 3);
+                input.write_all(line.as_bytes()).unwrap();
+            }
         }
         // Killed a little further on in each round: while the first is fetched, while the last is.
         x.wait_for(&format!("/v-{}.mp4", first + round));

@@ -126,3 +126,22 @@ fn lifetimes_stay_within_their_jitter() {
     assert!(times.iter().all(|time| (9 * HOUR..=11 * HOUR).contains(time)));
     assert!(times.iter().any(|time| *time < 10 * HOUR) && times.iter().any(|time| *time > 10 * HOUR));
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_source_is_believed_for_the_first_time_and_not_for_what_was_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Clock::manual(NOW);
+    let first = store(&folder, &clock);
+    let processed = Processed::new(settings(), first.clone(), clock.clone());
+    assert_eq!(processed.recall(&key("444")).await, Recall::Nothing);
+    clock.set(NOW.plus(23 * HOUR));
+    assert_eq!(processed.restore(&key("444"), delivered("5")), Some(delivered("5")));
+    assert_eq!(processed.recall(&key("444")).await, Recall::Delivered(delivered("5").into()));
+    processed.forget(&key("445"));
+    first.close().await;
+    let processed = Processed::new(settings(), store(&folder, &clock), clock.clone());
+    assert_eq!(processed.recall(&key("445")).await, Recall::Forgotten, "also in the next run");
+    clock.set(NOW.plus(24 * HOUR));
+    assert_eq!(processed.recall(&key("444")).await, Recall::Nothing, "it is as old as it was");
+    assert_eq!(processed.restore(&key("444"), delivered("5")), None);
+}

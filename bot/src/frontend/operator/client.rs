@@ -262,6 +262,7 @@ mod service {
     use tokio::time::timeout;
 
     use crate::frontend::operator::client::OperatorError;
+    use crate::frontend::operator::elsewhere;
     use crate::frontend::operator::line;
     use crate::frontend::operator::wire::{Ask, Fate, Told};
     use crate::queue::JobId;
@@ -272,6 +273,16 @@ mod service {
 
     impl Service {
         pub(super) async fn connect(socket: &Path) -> Result<Option<Self>, OperatorError> {
+            let service = Self::connect_to(socket).await?;
+            let Some(other) = elsewhere::name(socket).filter(|_| service.is_none()) else {
+                return Ok(service);
+            };
+            // Anybody can take such a name.
+            let service = Self::connect_to(&other).await?;
+            Ok(service.filter(|service| elsewhere::is_theirs(service.0.get_ref(), socket)))
+        }
+
+        async fn connect_to(socket: &Path) -> Result<Option<Self>, OperatorError> {
             match timeout(ANSWER_WITHIN, UnixStream::connect(socket)).await {
                 Ok(Ok(stream)) => Ok(Some(Self(BufReader::new(stream)))),
                 // A path that is no socket's, or too long for one, has nobody behind it either.

@@ -5,12 +5,14 @@
 //!
 //! - No trouble with the socket, and nobody who speaks into it, ends the service or holds it up: lines, answers,
 //!   connections and waits are bounded.
-//! - Only the user that the service runs as can speak into the socket.
+//! - Only the user that the service runs as, and root, can speak into the socket.
 //!
 //! What is said stands in `docs/queue.md`, "Commands".
 
 mod clerk;
 mod client;
+#[cfg(unix)]
+mod elsewhere;
 #[cfg(unix)]
 mod line;
 #[cfg(unix)]

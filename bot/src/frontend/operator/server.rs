@@ -15,17 +15,25 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::frontend::operator::clerk::Clerk;
+use crate::frontend::operator::elsewhere;
 use crate::frontend::operator::line;
 use crate::frontend::operator::wire::{Reply, Told};
 
 /// Answers operators at the socket `path` until `cancel` is called.
 pub(super) async fn serve(path: &Path, clerk: Clerk, cancel: CancellationToken) {
     let (listener, _place) = match listen(path).await {
-        Ok(listening) => listening,
-        Err(error) => {
-            tracing::warn!(%error, socket = %path.display(), "`azalea queue` cannot look into the queue of this process");
-            return;
-        }
+        Ok((listener, place)) => (listener, Some(place)),
+        // Unless somebody else answers there.
+        Err(error) => match elsewhere::name(path)
+            .filter(|_| error.kind() != io::ErrorKind::AddrInUse)
+            .map(UnixListener::bind)
+        {
+            Some(Ok(listener)) => (listener, None),
+            Some(Err(_)) | None => {
+                tracing::warn!(%error, socket = %path.display(), "`azalea queue` cannot look into the queue of this process");
+                return;
+            }
+        },
     };
     let turns = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -42,6 +50,7 @@ pub(super) async fn serve(path: &Path, clerk: Clerk, cancel: CancellationToken) 
             next = next => next,
         };
         match accepted {
+            Ok((stream, _)) if !elsewhere::is_ours(&stream) => drop(stream),
             Ok((stream, _)) => {
                 failing = false;
                 let clerk = clerk.clone();

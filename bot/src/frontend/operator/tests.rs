@@ -27,7 +27,7 @@ use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::posting::Posting;
 use crate::queue::{
     BookSettings, DeadReason, Enqueued, Filter, JobId, MemoryQueue, NewJob, Priority, Queue, Reason,
-    StateKind,
+    StateKind, Stats,
 };
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -155,7 +155,7 @@ fn request(number: u64, guild: Option<GuildId>) -> Request {
     Request {
         id: RequestId::new(FrontEnd::Discord, message, 0),
         requester: "7".parse().unwrap(),
-        link: "https://x.com/ann/status/20/photo/2".parse().unwrap(),
+        link: format!("https://x.com/ann/status/{}/photo/2", number + 11).parse().unwrap(),
         destination: Destination {
             front_end: FrontEnd::Discord,
             guild,
@@ -178,7 +178,8 @@ async fn jobs_are_told_in_words_that_stay() {
             "post": "x:20", "guild": null, "channel": "5", "requester": "7", "message": "9",
             "form": "as-is", "start_ms": 0, "end_ms": null, "spoiler": false,
         },
-        "enqueued_at": 1_000_000, "deadline": 7_000_000, "run_at": null, "leased_until": null, "alone": false,
+        "enqueued_at": 1_000_000, "deadline": 7_000_000, "run_at": null, "waits": false, "behind": null,
+        "leased_until": null, "alone": false,
         "dead_reason": "attempts", "dead_since": 1_000_000, "attempts": 1, "suspicion": 0, "generation": 0,
         "history": [{
             "number": 1, "at": 1_000_000, "stage": "resolve", "code": "transient", "chain": chain,
@@ -378,20 +379,34 @@ async fn a_second_service_leaves_the_first_ones_socket_alone() {
     assert_eq!(house.operator().await.stats().await.unwrap().ready, 1);
 }
 
+/// Once, nobody could look into a service on a read-only disk, which keeps its jobs in memory.
+#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn where_there_can_be_no_socket_nobody_is_harmed() {
+async fn where_there_can_be_no_file_for_a_socket_there_is_another_name() {
     let folder = tempfile::tempdir().unwrap();
-    let clerk = || Clerk {
-        queue: Arc::new(MemoryQueue::new(BookSettings::default(), Clock::system())),
-        clock: Clock::system(),
-        waiting: None,
-    };
-    let too_long = folder.path().join("x".repeat(200));
-    serve(&too_long, clerk(), CancellationToken::new()).await;
-    assert!(Operator::connect(&too_long).await.unwrap().is_none());
     std::fs::write(folder.path().join("file"), b"").unwrap();
-    serve(&folder.path().join("file"), clerk(), CancellationToken::new()).await;
-    assert!(Operator::connect(&folder.path().join("file")).await.unwrap().is_none());
+    for place in [folder.path().join("x".repeat(200)), folder.path().join("file"), "/proc/self/fdinfo".into()]
+    {
+        assert!(Operator::connect(&place).await.unwrap().is_none(), "{place:?}");
+        let clerk = Clerk {
+            queue: Arc::new(MemoryQueue::new(BookSettings::default(), Clock::system())),
+            clock: Clock::system(),
+            waiting: None,
+        };
+        let cancel = CancellationToken::new();
+        let operating = async {
+            let mut operator = loop {
+                match Operator::connect(&place).await.unwrap() {
+                    Some(operator) => break operator,
+                    None => tokio::task::yield_now().await,
+                }
+            };
+            assert_eq!(operator.stats().await.unwrap(), Stats::default());
+            cancel.cancel();
+        };
+        tokio::join!(serve(&place, clerk, cancel.clone()), operating);
+        assert!(Operator::connect(&place).await.unwrap().is_none(), "it ends with the service");
+    }
 }
 
 /// A list of the longest histories has its bound too.
