@@ -221,26 +221,31 @@ fn close(open: &mut Opened) {
 /// Opens or creates the file. A new one is made under another name first: when the disk is full in the middle of that,
 /// no half of a file is there to be taken for a damaged one.
 fn open_file(path: &Path) -> Result<Database, redb::Error> {
-    let create = |path: &Path| Builder::new().set_cache_size(CACHE_BYTES).create(path);
+    let create = |path: &Path| -> Result<Database, redb::Error> {
+        Ok(Builder::new().set_cache_size(CACHE_BYTES).create(path)?)
+    };
     if !path.exists() {
         let fresh = path.with_extension("redb.new");
-        let made = create(&fresh).or_else(|error| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => Err(error),
+        let made = create(&fresh).or_else(|error| match classify(&error) {
             // What a process left that ended in the middle of it.
-            _ => fs::remove_file(&fresh).map_err(|_| error).and_then(|()| create(&fresh)),
+            DiskError::Damaged(_) => {
+                fs::remove_file(&fresh)?;
+                create(&fresh)
+            }
+            DiskError::InUse | DiskError::Failed(_) => Err(error),
         });
         match made {
             Ok(database) => drop(database),
             Err(error) => {
-                if !matches!(error, redb::DatabaseError::DatabaseAlreadyOpen) {
+                if !matches!(classify(&error), DiskError::InUse) {
                     let _ = fs::remove_file(&fresh);
                 }
-                return Err(error.into());
+                return Err(error);
             }
         }
         fs::rename(&fresh, path)?;
     }
-    Ok(create(path)?)
+    create(path)
 }
 
 /// The table of a shelf. The names stand in files.
