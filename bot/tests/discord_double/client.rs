@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use serenity::Client;
 use serenity::async_trait;
 use serenity::client::{Context, RawEventHandler};
 use serenity::http::{Http, HttpBuilder, HttpError};
@@ -105,7 +104,8 @@ impl Bot {
 
     pub(crate) async fn start_with(http: Http, intents: GatewayIntents) -> Self {
         let (ears, heard) = unbounded_channel();
-        let client = Client::builder_with_http(http, intents).raw_event_handler(Ears(ears));
+        let client =
+            serenity::client::ClientBuilder::new_with_http(http, intents).raw_event_handler(Ears(ears));
         let mut client = client.await.unwrap();
         let manager = Arc::clone(&client.shard_manager);
         let task = tokio::spawn(async move { client.start_autosharded().await });
@@ -113,7 +113,6 @@ impl Bot {
     }
 
     /// The next event of a kind; others before it are passed over.
-    #[track_caller]
     pub(crate) async fn hear<T>(&mut self, pick: impl Fn(Event) -> Option<T>) -> T {
         let find = async {
             loop {

@@ -106,7 +106,34 @@ async fn a_route_that_is_asked_too_often_answers_429_and_the_headers_say_so_befo
     // Another channel has a limit of its own.
     let other = house.discord.text_channel(house.guild);
     house.send(other, &body("text", "d")).await.unwrap();
+    // Who is told to wait and does not is noted, unless the request may have been on its way.
+    house.discord.set_on_its_way(Duration::from_secs(600));
+    assert_eq!(house.send(house.channel, &body("text", "e")).await, Err((429, -1)));
+    assert_eq!(house.discord.hurried(), Vec::<String>::new());
+    house.discord.set_on_its_way(Duration::ZERO);
+    assert_eq!(house.send(house.channel, &body("text", "f")).await, Err((429, -1)));
+    assert_eq!(house.discord.hurried().len(), 1);
     house.all_good();
+}
+
+#[tokio::test]
+async fn the_global_limit_leaves_out_interactions() {
+    let house = House::new().await;
+    house.discord.set_global_limit(1, Duration::from_secs(600));
+    house.send(house.channel, &body("text", "a")).await.unwrap();
+    assert_eq!(refusal(&house.http.get_channel(house.channel).await.unwrap_err()), (429, -1));
+    let unknown = house.http.get_original_interaction_response("no-such-token").await.unwrap_err();
+    assert_eq!(refusal(&unknown), (404, 10015));
+    house.all_good();
+}
+
+#[tokio::test]
+#[should_panic(expected = "GET /gateway/bot 200")]
+async fn who_waits_in_vain_is_told_what_was_asked() {
+    let house = House::new().await;
+    house.http.get_bot_gateway().await.unwrap();
+    tokio::time::pause();
+    house.discord.wait_until(|state| state.requests().len() == 2).await;
 }
 
 #[tokio::test]

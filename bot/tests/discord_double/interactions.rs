@@ -40,7 +40,7 @@ fn interaction(event: Event) -> Option<Interaction> {
 async fn house_with_use() -> (House, InteractionId, String) {
     let house = House::new().await;
     house.http.create_global_commands(&commands()).await.unwrap();
-    let id = house.discord.command(&Use::new(house.channel, house.ann), "fetch", json!([]));
+    let id = house.discord.command(&Use::new(house.channel, house.ann), "fetch", &json!([]));
     let token = token(&house, id);
     (house, id, token)
 }
@@ -79,7 +79,7 @@ async fn a_command_comes_with_its_limits_and_its_user() {
     let mut bot = Bot::start(&house.discord, plain_intents()).await;
     bot.hear_guild().await;
     let options = json!([{"name": "url", "type": 3, "value": "https://x.com/i/status/1"}]);
-    house.discord.command(&Use::new(house.channel, house.ann), "fetch", options);
+    house.discord.command(&Use::new(house.channel, house.ann), "fetch", &options);
 
     let Interaction::Command(used) = bot.hear(interaction).await else { panic!("another interaction") };
     assert_eq!((used.data.name.as_str(), used.user.id), ("fetch", house.ann));
@@ -114,7 +114,7 @@ async fn an_interaction_is_answered_once_and_in_time() {
     assert_eq!(house.discord.look(|state| state.original(id).unwrap().content.clone()), "here");
     assert_eq!(house.discord.messages(house.channel).len(), 1);
 
-    let late = house.discord.command(&Use::new(house.channel, house.ann), "fetch", json!([]));
+    let late = house.discord.command(&Use::new(house.channel, house.ann), "fetch", &json!([]));
     house.discord.advance(Duration::from_millis(3001));
     let late_token = crate::interactions::token(&house, late);
     assert_eq!(respond(late, &late_token, &answer("too late")).await, Err((404, 10062)));
@@ -159,7 +159,7 @@ async fn an_app_of_a_user_has_five_more_messages_and_no_channel() {
     let house = House::with(GuildSpec { bot_is_member: false, ..GuildSpec::default() }).await;
     house.http.create_global_commands(&commands()).await.unwrap();
     let how = Use { user_only: true, ..Use::new(house.channel, house.ann) };
-    let id = house.discord.command(&how, "fetch", json!([]));
+    let id = house.discord.command(&how, "fetch", &json!([]));
     let token = token(&house, id);
     house.http.create_interaction_response(id, &token, &answer("here"), Vec::new()).await.unwrap();
     for _ in 0..5 {

@@ -74,7 +74,7 @@ pub(super) async fn enter(
         wishes.compress.is_none() && wishes.encoding.as_deref().is_none_or(|encoding| encoding == "json");
     if wishes.v != Some(VERSION) || !plain {
         shared.change(|state| {
-            state.violate(format!("the gateway speaks plain JSON of version 10, not {wishes:?}"))
+            state.violate(format!("the gateway speaks plain JSON of version 10, not {wishes:?}"));
         });
         return Answer::page(400).into_response();
     }
@@ -184,7 +184,7 @@ impl Discord {
 
 impl State {
     /// Tells all sessions that may hear it.
-    pub(super) fn dispatch(&mut self, event: Event) {
+    pub(super) fn dispatch(&mut self, event: &Event) {
         if event.channel.is_some_and(|channel| !self.sees(channel)) {
             return;
         }
@@ -208,12 +208,12 @@ impl State {
             {
                 self.conceal(&mut data);
             }
-            self.tell(at, event.name, data);
+            self.tell(at, event.name, &data);
         }
     }
 
     /// Gives a session an event, and its connection, if it has one.
-    fn tell(&mut self, session: usize, name: &str, data: Value) {
+    fn tell(&mut self, session: usize, name: &str, data: &Value) {
         let session = &mut self.sessions[session];
         let event = json!({"op": 0, "t": name, "s": session.log.len() + 1, "d": data});
         session.log.push(event.clone());
@@ -359,11 +359,11 @@ impl State {
             "shard": [shard.0, shard.1],
             "application": {"id": self.application, "flags": 0},
         });
-        self.tell(session, "READY", ready);
+        self.tell(session, "READY", &ready);
         if intents.contains(GatewayIntents::GUILDS) {
             for guild in guilds {
                 let data = self.guild_create_json(guild);
-                self.tell(session, "GUILD_CREATE", data);
+                self.tell(session, "GUILD_CREATE", &data);
             }
         }
     }
@@ -388,7 +388,7 @@ impl State {
         self.sessions[at].link = Some(link);
         self.resumed += 1;
         missed.iter().for_each(|event| self.say(link, event));
-        self.tell(at, "RESUMED", json!({}));
+        self.tell(at, "RESUMED", &json!({}));
     }
 
     /// The connections, for a test that fails.

@@ -12,7 +12,7 @@ use super::faults::{Scope, fits};
 
 /// So many requests in so much time. Generous, so that only those tests meet it that ask for less.
 const GENEROUS: Rate = Rate { requests: 1000, per: Duration::from_secs(1) };
-/// What was on its way when we said to wait may still come.
+/// What was on its way when we said to wait may still come, for so long.
 const ON_ITS_WAY: Duration = Duration::from_millis(250);
 
 /// So many requests in so much time.
@@ -23,7 +23,7 @@ struct Rate {
 }
 
 /// All rate limits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Limits {
     /// Smaller ones, by method and template of the path.
     rates: Vec<(String, String, Rate)>,
@@ -32,7 +32,21 @@ pub(super) struct Limits {
     /// Who was told to wait: since when, and until when.
     told: HashMap<String, (Instant, Instant)>,
     /// Who asked again though told to wait.
-    pub(super) hurried: Vec<String>,
+    hurried: Vec<String>,
+    on_its_way: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            rates: Vec::new(),
+            global: None,
+            windows: HashMap::new(),
+            told: HashMap::new(),
+            hurried: Vec::new(),
+            on_its_way: ON_ITS_WAY,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -56,6 +70,11 @@ impl Discord {
         self.shared.change(|state| state.limits.global = Some(Rate { requests, per }));
     }
 
+    /// Sets how long after a 429 others are believed to have been on their way; a quarter of a second before.
+    pub(crate) fn set_on_its_way(&self, time: Duration) {
+        self.shared.change(|state| state.limits.on_its_way = time);
+    }
+
     /// The requests that came though their sender had been told to wait. Those that may have been on their way already
     /// are left out.
     pub(crate) fn hurried(&self) -> Vec<String> {
@@ -73,7 +92,7 @@ impl Limits {
         for key in [GLOBAL, &bucket] {
             let told = self.told.get(key).filter(|_| key != GLOBAL || !is_interaction);
             if let Some((since, until)) = told
-                && now > *since + ON_ITS_WAY
+                && now > *since + self.on_its_way
                 && now < *until
             {
                 self.hurried.push(format!("{} {} came before its time", call.method, call.path));

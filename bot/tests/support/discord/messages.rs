@@ -243,7 +243,7 @@ impl State {
         let channel = told.channel;
         let guild = self.channels[&channel].guild;
         let data = self.message_event(message);
-        self.dispatch(Event { name, guild, channel: Some(channel), needs: messages_of(guild), data });
+        self.dispatch(&Event { name, guild, channel: Some(channel), needs: messages_of(guild), data });
     }
 
     /// A message as REST shows it to the bot.
@@ -365,7 +365,7 @@ impl State {
         }
         if !hidden {
             let needs = messages_of(guild);
-            self.dispatch(Event { name: "MESSAGE_DELETE", guild, channel: Some(channel), needs, data });
+            self.dispatch(&Event { name: "MESSAGE_DELETE", guild, channel: Some(channel), needs, data });
         }
     }
 
@@ -377,7 +377,7 @@ impl State {
         let guild = self.channels[&channel].guild;
         let data = json!({"ids": ids, "channel_id": channel, "guild_id": guild});
         let needs = messages_of(guild);
-        self.dispatch(Event { name: "MESSAGE_DELETE_BULK", guild, channel: Some(channel), needs, data });
+        self.dispatch(&Event { name: "MESSAGE_DELETE_BULK", guild, channel: Some(channel), needs, data });
     }
 
     fn bulk_delete(&mut self, channel: ChannelId, form: &Form) -> Outcome {
@@ -450,7 +450,7 @@ impl State {
             "user_id": user, "channel_id": channel, "message_id": id, "guild_id": guild,
             "emoji": emoji_json(emoji), "burst": false, "type": 0,
         });
-        self.dispatch(Event { name, guild, channel: Some(channel), needs, data });
+        self.dispatch(&Event { name, guild, channel: Some(channel), needs, data });
         Ok(Answer::empty())
     }
 

@@ -115,6 +115,11 @@ impl Discord {
         self.shared.look(|state| state.token.clone())
     }
 
+    /// The token is not valid any more: requests get 401, and the gateway closes with 4004.
+    pub(crate) fn revoke_token(&self) {
+        self.shared.change(|state| state.token = "revoked".to_owned());
+    }
+
     /// The bot's account.
     pub(crate) fn bot(&self) -> UserId {
         self.shared.look(|state| state.bot)
@@ -157,7 +162,7 @@ impl Discord {
         self.look(|state| state.violations.clone())
     }
 
-    /// Waits until something is so.
+    /// Waits until something is so. What is asked must not call the double itself, which is locked meanwhile.
     ///
     /// # Panics
     ///

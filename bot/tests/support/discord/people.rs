@@ -84,7 +84,7 @@ impl Discord {
     /// # Panics
     ///
     /// When the bot has registered no such command.
-    pub(crate) fn command(&self, how: &Use, name: &str, options: Value) -> InteractionId {
+    pub(crate) fn command(&self, how: &Use, name: &str, options: &Value) -> InteractionId {
         self.shared.change(|state| {
             let data = json!({"type": 1, "name": name, "options": options});
             state.use_command(how, 1, name, data)
@@ -119,7 +119,7 @@ impl Discord {
             let how = Use::new(pressed.channel, user);
             let whole = state.message_json(pressed);
             let data = json!({"custom_id": custom_id, "component_type": 2});
-            let id = state.interact(&how, COMPONENT, data, json!({"message": whole}));
+            let id = state.interact(&how, COMPONENT, &data, json!({"message": whole}));
             state.interactions.get_mut(&id).unwrap().pressed = Some(message);
             id
         })
@@ -147,11 +147,11 @@ impl State {
         if let Some(guild) = guild.filter(|_| !how.user_only) {
             data["guild_id"] = json!(guild);
         }
-        self.interact(how, COMMAND, data, json!({}))
+        self.interact(how, COMMAND, &data, json!({}))
     }
 
     /// Makes an interaction, and tells the bot.
-    fn interact(&mut self, how: &Use, kind: u8, data: Value, more: Value) -> InteractionId {
+    fn interact(&mut self, how: &Use, kind: u8, data: &Value, more: Value) -> InteractionId {
         let id = InteractionId::new(self.snowflake());
         let token = format!("aW50ZXJhY3Rpb246{:x}{:x}", id.get(), self.snowflake());
         let guild = self.channels[&how.channel].guild;
@@ -206,7 +206,7 @@ impl State {
             event["user"] = self.user_json(how.user);
         }
         let needs = GatewayIntents::empty();
-        self.dispatch(Event { name: "INTERACTION_CREATE", guild, channel: None, needs, data: event });
+        self.dispatch(&Event { name: "INTERACTION_CREATE", guild, channel: None, needs, data: event });
         id
     }
 }

@@ -47,7 +47,7 @@ impl State {
         })
     }
 
-    fn role_json(id: Value, name: &str, permissions: Permissions, tags: Option<Value>) -> Value {
+    fn role_json(id: &Value, name: &str, permissions: Permissions, tags: Option<Value>) -> Value {
         let mut role = json!({
             "id": id,
             "name": name,
@@ -71,15 +71,15 @@ impl State {
     pub(super) fn bot_role_json(&self, guild: GuildId) -> Value {
         let place = &self.guilds[&guild];
         let tags = json!({"bot_id": self.bot});
-        Self::role_json(json!(place.bot_role), "azalea", place.spec.bot_permissions, Some(tags))
+        Self::role_json(&json!(place.bot_role), "azalea", place.spec.bot_permissions, Some(tags))
     }
 
     pub(super) fn roles_json(&self, guild: GuildId) -> Value {
         let place = &self.guilds[&guild];
         json!([
-            Self::role_json(json!(guild), "@everyone", place.spec.everyone, None),
+            Self::role_json(&json!(guild), "@everyone", place.spec.everyone, None),
             self.bot_role_json(guild),
-            Self::role_json(json!(place.moderator_role), "moderators", MODERATOR, None),
+            Self::role_json(&json!(place.moderator_role), "moderators", MODERATOR, None),
         ])
     }
 

@@ -151,7 +151,7 @@ impl Discord {
             };
             let made = Guild { spec, owner, bot_role, moderator_role, moderators: Vec::new(), upload_limit };
             state.guilds.insert(guild, made);
-            state.dispatch(Event::of_guild("GUILD_CREATE", guild, state.guild_create_json(guild)));
+            state.dispatch(&Event::of_guild("GUILD_CREATE", guild, state.guild_create_json(guild)));
             guild
         })
     }
@@ -204,7 +204,7 @@ impl Discord {
         self.shared.change(|state| {
             state.guild_mut(guild).spec.bot_permissions = permissions;
             let role = state.bot_role_json(guild);
-            state.dispatch(Event::of_guild(
+            state.dispatch(&Event::of_guild(
                 "GUILD_ROLE_UPDATE",
                 guild,
                 serde_json::json!({"guild_id": guild, "role": role}),
@@ -224,7 +224,7 @@ impl Discord {
     /// The bot is thrown out of a guild.
     pub(crate) fn throw_out(&self, guild: GuildId) {
         self.shared.change(|state| {
-            state.dispatch(Event::of_guild("GUILD_DELETE", guild, serde_json::json!({"id": guild})));
+            state.dispatch(&Event::of_guild("GUILD_DELETE", guild, serde_json::json!({"id": guild})));
             state.guild_mut(guild).spec.bot_is_member = false;
         });
     }
@@ -301,7 +301,7 @@ impl State {
     pub(super) fn tell_channel(&mut self, name: &'static str, channel: ChannelId) {
         let guild = self.channels[&channel].guild;
         let data = self.channel_json(channel);
-        self.dispatch(Event { name, guild, channel: Some(channel), needs: GatewayIntents::GUILDS, data });
+        self.dispatch(&Event { name, guild, channel: Some(channel), needs: GatewayIntents::GUILDS, data });
     }
 
     /// The channels of a guild, or its threads.
