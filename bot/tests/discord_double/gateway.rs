@@ -8,7 +8,7 @@ use serenity::model::event::{Event, ResumedEvent};
 use serenity::model::gateway::GatewayIntents;
 
 use crate::client::{Bot, House, body, plain_intents, refusal};
-use crate::discord::{ChannelSpec, Overwrite, State, Whose};
+use crate::discord::{ChannelSpec, GuildSpec, Kind, Overwrite, State, Whose};
 
 /// The text of a message event.
 fn text(event: Event) -> Option<String> {
@@ -264,5 +264,34 @@ async fn deletes_edits_and_late_previews_are_told() {
     assert_eq!(gone.ids, &said[2..]);
     assert_eq!(discord.messages(house.channel).len(), 1);
     assert_eq!(discord.deleted().iter().map(|message| message.id).collect::<Vec<_>>(), &said[1..]);
+    house.all_good();
+}
+
+#[tokio::test]
+async fn changes_of_guilds_and_channels_are_told() {
+    let house = House::new().await;
+    let discord = &house.discord;
+    let mut bot = Bot::start(discord, plain_intents()).await;
+    bot.hear_guild().await;
+
+    let second = discord.add_guild(GuildSpec { name: "second".to_owned(), ..GuildSpec::default() });
+    assert_eq!(bot.hear_guild().await.id, second);
+    discord.set_permissions(second, Permissions::VIEW_CHANNEL);
+    let role =
+        bot.hear(|event| if let Event::GuildRoleUpdate(update) = event { Some(update.role) } else { None });
+    assert_eq!(role.await.permissions, Permissions::VIEW_CHANNEL);
+    discord.change_channel(house.channel, |channel| channel.nsfw = true);
+    let changed = |event| if let Event::ChannelUpdate(update) = event { Some(update.channel) } else { None };
+    assert!(bot.hear(changed).await.nsfw);
+    let kind = Kind::PublicThread { parent: house.channel, archived: false, locked: false };
+    let thread = discord.add_channel(house.guild, ChannelSpec { kind, ..ChannelSpec::default() });
+    let made = |event| if let Event::ThreadCreate(made) = event { Some(made.thread) } else { None };
+    let made = bot.hear(made).await;
+    assert_eq!((made.id, made.parent_id, made.guild_id), (thread, Some(house.channel), house.guild));
+    discord.throw_out(second);
+    let left =
+        bot.hear(|event| if let Event::GuildDelete(left) = event { Some(left.guild) } else { None }).await;
+    assert_eq!((left.id, left.unavailable), (second, false));
+    assert_eq!(refusal(&house.http.get_guild(second).await.unwrap_err()), (403, 50001));
     house.all_good();
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 use serenity::model::Permissions;
 use serenity::model::channel::ReactionType;
+use serenity::model::guild::{NsfwLevel, PremiumTier};
 use serenity::model::id::ChannelId;
 
 use crate::client::{House, body, refusal};
@@ -116,5 +117,26 @@ async fn others_messages_and_new_reactions_need_their_rights() {
     let eyes = ReactionType::Unicode("👀".to_owned());
     assert_eq!(refusal(&http.create_reaction(house.channel, said, &eyes).await.unwrap_err()), (403, 50013));
     assert_eq!(house.discord.look(|state| state.invalid_requests()), 3);
+    house.all_good();
+}
+
+#[tokio::test]
+async fn who_and_where_the_bot_is_can_be_asked() {
+    let spec = GuildSpec { name: "films".to_owned(), premium_tier: 2, nsfw_level: 3, ..GuildSpec::default() };
+    let house = House::with(spec).await;
+    let (discord, http) = (&house.discord, &house.http);
+    let guild = http.get_guild(house.guild).await.unwrap();
+    assert_eq!(
+        (guild.name.as_str(), guild.premium_tier, guild.nsfw_level),
+        ("films", PremiumTier::Tier2, NsfwLevel::AgeRestricted)
+    );
+    assert_eq!(http.get_current_user().await.unwrap().id, discord.bot());
+    assert_eq!(http.get_current_application_info().await.unwrap().id, discord.application());
+    let guilds = http.get_guilds(None, None).await.unwrap();
+    assert_eq!((guilds[0].id, guilds[0].permissions), (house.guild, GuildSpec::default().bot_permissions));
+    let own = http.get_member(house.guild, discord.bot()).await.unwrap();
+    assert_eq!(own.roles, [discord.bot_role(house.guild)]);
+    let adult = discord.add_channel(house.guild, ChannelSpec { nsfw: true, ..ChannelSpec::default() });
+    assert!(http.get_channel(adult).await.unwrap().guild().unwrap().nsfw);
     house.all_good();
 }
