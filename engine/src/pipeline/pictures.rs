@@ -8,6 +8,7 @@ use crate::libav::{Answer, Frame, Graph, PicturePath, PictureShape, PixelTarget,
 use crate::media::{DynamicRange, Orientation};
 use crate::pipeline::material::{Frames, Span};
 use crate::pipeline::pacing::{Pacer, Pacing};
+use crate::pipeline::segments::ROUNDING;
 use crate::units::{Dimensions, Timestamp};
 
 /// What happens to pictures on their way to the encoder.
@@ -66,7 +67,8 @@ impl<'a> Pictures<'a> {
     /// first of them, and `phase` how far the track's first picture stands from its slot.
     pub(crate) fn starting_at(mut self, tick: i64, start: Timestamp, phase: Timestamp) -> Self {
         self.pacer = Pacer::resumed(self.treatment.pacing, self.treatment.span.start, phase, tick);
-        self.not_before = Some(start);
+        // `start` may be rounded, up as well as down; pictures stand further apart than that.
+        self.not_before = Some(start.minus(ROUNDING));
         self.begun = true;
         self
     }

@@ -177,6 +177,6 @@ fn ratio(part: usize, whole: usize) -> f64 {
 }
 
 /// An index may round times to its ticks.
-const ROUNDING: Timestamp = Timestamp::from_micros(2000);
+pub(crate) const ROUNDING: Timestamp = Timestamp::from_micros(2000);
 /// Pictures that follow an open key frame and are shown before it.
 const MOST_REORDERING: Timestamp = Timestamp::from_micros(1_000_000);

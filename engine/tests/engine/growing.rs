@@ -184,9 +184,13 @@ fn job_that_is_over_tells_the_download_to_stop() {
 
 /// Eighteen seconds of noise in two segments, the index first, the bytes spread evenly.
 fn long(name: &str, sound: &str) -> Bytes {
+    long_with(name, "-g 30", sound)
+}
+
+fn long_with(name: &str, groups: &str, sound: &str) -> Bytes {
     let picture = "-f lavfi -i testsrc2=size=320x180:rate=30:duration=18,noise=alls=40:allf=t+u:all_seed=7";
     let tone = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=18";
-    make(name, &format!("{picture} {tone} {H264} -g 30 -crf 23 {sound} -movflags +faststart"))
+    make(name, &format!("{picture} {tone} {H264} {groups} -crf 23 {sound} -movflags +faststart"))
 }
 
 /// What is asked for has to be encoded, and is mostly pictures.
@@ -253,4 +257,25 @@ fn kept_sound_that_turns_out_bad_is_encoded_in_its_place() {
     let warnings = &fitted.report().warnings;
     assert!(matches!(warnings[..], [Warning::Damaged { .. }]), "{warnings:?}");
     near("seconds of sound", Sound::of(fitted.bytes()).seconds(), 18.0, 0.1);
+}
+
+/// A key frame a third of a second after the second has a time that no decimal number is exact for.
+#[test]
+fn no_picture_is_lost_where_a_growing_file_is_cut() {
+    for (name, frame) in [("third.mp4", 250), ("two-thirds.mp4", 260), ("near.mp4", 268)] {
+        let groups =
+            format!("-bf 3 -g 600 -keyint_min 1 -sc_threshold 0 -force_key_frames expr:eq(n,{frame})");
+        let whole = long_with(name, &groups, "-c:a aac -b:a 64k");
+        let fitted = grow_by_pictures(&whole, third(&whole));
+        assert_eq!(frames_of(&fitted), 540, "{name}");
+    }
+}
+
+/// Pictures that a decoder gives.
+fn frames_of(fitted: &Fitted) -> usize {
+    let place = Place::new();
+    place.write("fitted.mp4", fitted.bytes());
+    let words = "-v error -select_streams v -show_entries frame=pts -of csv=p=0 fitted.mp4";
+    let frames = place.run("ffprobe", &words.split(' ').collect::<Vec<_>>()).stdout;
+    String::from_utf8(frames).unwrap().lines().count()
 }
