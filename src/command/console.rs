@@ -34,7 +34,7 @@ pub(crate) fn run(
         let names = Names::kept_in(settings.config.store.path.join("console-names")).await;
         let (terminal, events) =
             Terminal::new(settings.output.clone(), Layout::ByChannel, settings.limit, clock.clone(), names);
-        let terminal = Arc::new(terminal);
+        let terminal = Arc::new(terminal.patient());
         let app = App::start(&settings.config, clock.clone(), Arc::clone(&terminal) as _).await?;
         let (console, mut lines) =
             Console::new(app.intake.clone(), terminal, app.rooms.processed.clone(), clock);
@@ -50,7 +50,9 @@ pub(crate) fn run(
         let session = console.run(BufReader::new(tokio::io::stdin()), events, open);
         let print = async {
             while let Some(line) = lines.recv().await {
-                screen.print(&crate::terminal::escape(&line)).map_err(|cause| OutputError::stdout(&cause))?;
+                screen
+                    .print(&crate::terminal::escape(&line.text))
+                    .map_err(|cause| OutputError::stdout(&cause))?;
             }
             anyhow::Ok(())
         };

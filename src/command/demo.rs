@@ -273,7 +273,7 @@ impl<'a> Scene<'a> {
                     self.see(place, State::Delivered, &format!("the video, as answer {number}"));
                 }
             }
-            Event::Told(request, notice) => {
+            Event::Told(request, notice, _) => {
                 if let Some(place) = requests.get(&request.id).copied() {
                     self.answered(
                         place,

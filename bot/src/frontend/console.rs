@@ -5,15 +5,17 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::dedup::{Delivered, Processed};
 use crate::domain::{DeliveryKey, Failure, FrontEnd, MessageId, Options, Request};
-use crate::frontend::terminal::{Arrival, Event, Terminal};
+use crate::frontend::terminal::{Arrival, Event, Receipt, Terminal};
 use crate::frontend::words;
 use crate::intake::{Incoming, Intake, Outcome, Waiting};
 use crate::pipeline::delivery::Notice;
@@ -54,6 +56,8 @@ const LONGEST_LINE: usize = 16 * 1024;
 const MESSAGES_PER_MILLI: u64 = 1 << 12;
 const FULL: &str = "too much is waiting already; try again in some minutes";
 const CLOSED: &str = "this bot is being stopped; ask again later";
+/// How long a line may take to be printed; a terminal that stands still holds nobody up for longer.
+const PRINTING: Duration = Duration::from_secs(10);
 /// Lines of output that wait to be written.
 const LINES: usize = 256;
 
@@ -64,7 +68,15 @@ pub struct Console {
     terminal: Arc<Terminal>,
     processed: Processed,
     clock: Clock,
-    lines: mpsc::Sender<String>,
+    lines: mpsc::Sender<Said>,
+}
+
+/// A line for people. Dropped when it has been printed.
+#[derive(Debug)]
+pub struct Said {
+    /// The line.
+    pub text: String,
+    _receipt: Receipt,
 }
 
 impl Console {
@@ -74,7 +86,7 @@ impl Console {
         terminal: Arc<Terminal>,
         processed: Processed,
         clock: Clock,
-    ) -> (Arc<Self>, mpsc::Receiver<String>) {
+    ) -> (Arc<Self>, mpsc::Receiver<Said>) {
         let (lines, receiver) = mpsc::channel(LINES);
         (Arc::new(Self { intake, terminal, processed, clock, lines }), receiver)
     }
@@ -97,6 +109,9 @@ impl Console {
         let mut line = Vec::new();
         while reading || open > 0 || !waiting.is_empty() {
             tokio::select! {
+                biased;
+                // First: who reads on while answers wait has more to lose.
+                Some(event) = events.recv() => open = open.saturating_sub(self.hear(event).await),
                 read = next_line(&mut input, &mut line), if reading => match read? {
                     Line::End => reading = false,
                     Line::TooLong => self.say("that line is too long to be a message".to_owned()).await,
@@ -110,7 +125,6 @@ impl Console {
                         }
                     }
                 },
-                Some(event) = events.recv() => open = open.saturating_sub(self.hear(event).await),
                 Some(more) = waiting.join_next(), if !waiting.is_empty() => {
                     open = open.saturating_add(more.unwrap_or_default());
                 }
@@ -246,11 +260,11 @@ impl Console {
                 }
                 1
             }
-            Event::Told(request, Notice::Failed(failure)) => {
+            Event::Told(request, Notice::Failed(failure), _receipt) => {
                 self.answer(&request, &failed(&failure)).await;
                 1
             }
-            Event::Told(request, Notice::Pointer(delivered)) => {
+            Event::Told(request, Notice::Pointer(delivered), _receipt) => {
                 let text = self.pointer(&delivered);
                 self.answer(&request, &text).await;
                 1
@@ -269,9 +283,13 @@ impl Console {
         self.say(format!("#{channel} azalea → @{name}: {text}")).await;
     }
 
-    async fn say(&self, line: String) {
-        // Nobody reads any more: the session is over.
-        drop(self.lines.send(line).await);
+    /// Says a line, and waits until it is printed.
+    async fn say(&self, text: String) {
+        let (receipt, printed) = Receipt::new();
+        // Where nobody reads any more, the session is over.
+        if self.lines.send(Said { text, _receipt: receipt }).await.is_ok() {
+            drop(timeout(PRINTING, printed).await);
+        }
     }
 }
 

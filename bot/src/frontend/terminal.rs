@@ -3,11 +3,14 @@
 use std::ffi::OsStr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::dedup::Delivered;
@@ -29,7 +32,21 @@ pub enum Event {
     /// The files of a request stand in their folder.
     Delivered(Box<Arrival>),
     /// There is something to say to the one who asked.
-    Told(Request, Notice),
+    Told(Request, Notice, Receipt),
+}
+
+/// Says by its end that what it came with has been read. Clones end together.
+#[derive(Clone, Debug, Default)]
+pub struct Receipt {
+    _ends: Option<Arc<oneshot::Sender<()>>>,
+}
+
+impl Receipt {
+    /// A receipt, and what resolves when it has ended.
+    pub(super) fn new() -> (Self, oneshot::Receiver<()>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self { _ends: Some(Arc::new(sender)) }, receiver)
+    }
 }
 
 /// Files that arrived.
@@ -51,6 +68,8 @@ pub struct Arrival {
     pub files: Vec<SavedFile>,
     /// Media of the post that are not among them, and why.
     pub missing: Vec<Failure>,
+    /// Ends when it has been told.
+    pub receipt: Receipt,
 }
 
 /// A file in its place.
@@ -90,8 +109,12 @@ pub struct Terminal {
     /// The number of the last answer; read from the folder before the first one.
     answers: OnceCell<AtomicU64>,
     clock: Clock,
+    /// An event is over when it has been read, and not before.
+    patient: bool,
 }
 
+/// How long an event may take to be read.
+const READING: Duration = Duration::from_secs(30);
 /// Events that wait to be read.
 const EVENTS: usize = 256;
 
@@ -105,8 +128,16 @@ impl Terminal {
         names: Names,
     ) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS);
-        let terminal = Self { folder, layout, limit, events, names, answers: OnceCell::new(), clock };
+        let terminal =
+            Self { folder, layout, limit, events, names, answers: OnceCell::new(), clock, patient: false };
         (terminal, receiver)
+    }
+
+    /// The same, for a reader who tells people: a request is over when its event has been dropped. What was in a queue
+    /// only would be lost with the process.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self { patient: true, ..self }
     }
 
     /// The channel of this name, which it keeps.
@@ -188,6 +219,7 @@ impl Terminal {
             messages,
             at: self.clock.now(),
         };
+        let (receipt, read) = Receipt::new();
         let arrival = Arrival {
             request: request.clone(),
             delivered: delivered.clone(),
@@ -197,14 +229,18 @@ impl Terminal {
             spoiler: parcel.spoiler,
             files,
             missing: parcel.missing,
+            receipt,
         };
-        self.say(Event::Delivered(Box::new(arrival))).await;
+        self.say(Event::Delivered(Box::new(arrival)), read).await;
         Ok(delivered)
     }
 
-    async fn say(&self, event: Event) {
+    async fn say(&self, event: Event, read: oneshot::Receiver<()>) {
         // Who does not listen any more does not want to know.
-        drop(self.events.send(event).await);
+        if self.events.send(event).await.is_ok() && self.patient {
+            // It ends by being dropped, which is no failure; and one who stopped to read holds nobody up.
+            drop(timeout(READING, read).await);
+        }
     }
 }
 
@@ -232,7 +268,8 @@ impl Delivery for Terminal {
     }
 
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
-        self.say(Event::Told(request.clone(), notice)).boxed()
+        let (receipt, read) = Receipt::new();
+        self.say(Event::Told(request.clone(), notice, receipt), read).boxed()
     }
 }
 

@@ -192,7 +192,7 @@ async fn a_terminal_that_is_stopped_leaves_nothing_behind() {
     app.stop().await;
     let mut told = Vec::new();
     while let Some(event) = events.recv().await {
-        if let Event::Told(_, notice) = event {
+        if let Event::Told(_, notice, _) = event {
             told.push(notice);
         }
     }
