@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::films;
 use crate::house::{House, LIMIT, LINK, POST, accepted, channel, end, joined, page, tweet};
 use crate::recorder::Manner;
-use crate::support::reply::Reply;
+use crate::support::reply::{Length, Reply};
 
 #[tokio::test]
 async fn a_source_in_trouble_is_asked_again_until_it_answers() {
@@ -209,4 +209,20 @@ async fn another_takes_over_when_the_one_who_makes_a_file_is_cancelled() {
     assert!(made.unwrap().bytes().await.unwrap() == *film);
     rooms.store.close().await;
     assert_eq!(house.cdn.hits("/v.mp4"), 2);
+}
+
+#[tokio::test]
+async fn a_download_that_ends_early_without_a_word_is_tried_again() {
+    let house = House::with_video(films::ready()).await;
+    let film = films::ready();
+    // The length is not said, so that the end of the connection looks like the end of the file.
+    let cut = Reply::file(film.clone()).no_ranges().length(Length::Unsaid).cut_after(film.len() * 3 / 5);
+    house.cdn.on("/v.mp4", [cut, Reply::file(film.clone())]);
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let posted = recorder.posted(1).await;
+    assert_eq!(posted[0].files[0].bytes, &film[..]);
+    assert_eq!(house.cdn.seen("/v.mp4").len(), 2);
+    service.stop().await;
 }

@@ -72,6 +72,8 @@ pub struct Downloaded {
     pub content_type: Option<String>,
     /// How often it was taken up again after it broke off.
     pub resumed: u32,
+    /// The server said how long it is, so that all of it came. Without that, its end may be that of a connection.
+    pub announced: bool,
 }
 
 /// Why a file did not come.
@@ -162,7 +164,13 @@ async fn fetch(
         let attempt = Attempt { http, url, limits, sink: &mut *sink, held: &mut held };
         let (failure, retry_after) = match attempt.run().await {
             Ok(()) => {
-                return Ok(Downloaded { bytes: held.bytes, content_type: held.content_type, resumed });
+                let announced = held.total.is_some();
+                return Ok(Downloaded {
+                    bytes: held.bytes,
+                    content_type: held.content_type,
+                    resumed,
+                    announced,
+                });
             }
             Err(Trouble::Final(error)) => return Err(error),
             Err(Trouble::Again { failure, retry_after }) => (failure, retry_after),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use azalea_engine::{ByteSize, Engine, Error, Fit, Fitted, Limits, Preset, Report, Source, Wanted};
+use azalea_engine::{ByteSize, Engine, Error, Fit, Fitted, Limits, Preset, Report, Source, Wanted, Warning};
 use dashmap::DashMap;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
@@ -274,12 +274,14 @@ impl Inner {
         let fitting = self.fit_last(sources, fit, &order.activity);
         tokio::pin!(downloading, fitting);
         let mut times = Times::default();
+        let mut announced = true;
         let fitted = tokio::select! {
             // The engine has what it needs, or cannot use what comes.
             fitted = &mut fitting => fitted,
             (downloaded, took) = &mut downloading => {
                 times.download = took;
                 self.note_download(downloaded.as_ref(), took, &over)?;
+                announced = downloaded.is_ok_and(|downloaded| downloaded.announced);
                 match timeout(self.settings.timeout, &mut fitting).await {
                     Ok(fitted) => fitted,
                     Err(_) => Err(Failure::TimedOut { stage: Stage::Optimize }),
@@ -291,7 +293,13 @@ impl Inner {
             Ok(_) => self.tracker.stage(Stage::Optimize, times.optimize),
             Err(failure) => self.tracker.failure(Stage::Optimize, failure.code()),
         }
-        Ok((fitted?, times))
+        let fitted = fitted?;
+        // Its end may have been that of the connection: then there is more of it another time.
+        if !announced && is_cut_short(fitted.report()) {
+            let what = "the download ended before the file did".to_owned();
+            return Err(Failure::Transient { what, retry_after: None }.into());
+        }
+        Ok((fitted, times))
     }
 
     /// Counts a download that is over, and says whether it is a reason to give up.
@@ -390,12 +398,18 @@ impl Inner {
             self.tracker.count(Counter::Transcodes, 1);
         }
         let kept = match serde_json::to_vec(&facts) {
-            Ok(text) => self.artifacts.put(&order.key, bytes.clone(), text).await,
-            Err(_) => None,
+            // Who asks later may find all of it.
+            Ok(text) if !is_cut_short(&report) => self.artifacts.put(&order.key, bytes.clone(), text).await,
+            Ok(_) | Err(_) => None,
         };
         let content = kept.map_or(Content::Memory(bytes), Content::Disk);
         Made { content, facts, times }
     }
+}
+
+/// Whether the source ended too early.
+fn is_cut_short(report: &Report) -> bool {
+    report.warnings.contains(&Warning::CutShort)
 }
 
 /// Signs that are shown while a file is made.
