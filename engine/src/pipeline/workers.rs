@@ -20,7 +20,7 @@ use crate::pipeline::material::Material;
 use crate::pipeline::pictures::Treatment;
 use crate::pipeline::reel::Reel;
 use crate::pipeline::segments::SegmentMap;
-use crate::planner::course::{Course, Step};
+use crate::planner::course::{Course, Order, Step};
 use crate::planner::ladder::Rung;
 use crate::pool::catch;
 use crate::units::ByteSize;
@@ -145,7 +145,8 @@ pub(crate) fn run(
     };
     let mut others = Vec::new();
     if assignment.map.is_apart() {
-        let most = assignment.map.len().min(most_workers(assignment.context.threads.share_of_a_job()));
+        let share = assignment.context.threads.share_of_a_job();
+        let most = assignment.map.len().min(most_workers(share, assignment.map.order()));
         for _ in 1..most {
             let Some(other) = material.another()? else { break };
             others.push(other);
@@ -248,8 +249,8 @@ impl Shared<'_> {
         loop {
             control.stop().map_err(Error::from)?;
             // Other jobs want their share of the machine.
-            let surplus =
-                number > 0 && number >= most_workers(self.assignment.context.threads.share_of_a_job());
+            let share = self.assignment.context.threads.share_of_a_job();
+            let surplus = number > 0 && number >= most_workers(share, self.assignment.map.order());
             if board.stopped.is_some() || surplus {
                 return Ok(None);
             }
@@ -357,7 +358,8 @@ impl Shared<'_> {
         let share = self.assignment.context.threads.share_of_a_job();
         let board = self.lock();
         let alone = board.workers <= 1 || board.course.decides(segment);
-        if share < FEW_THREADS && !alone { 1 } else { THREADS_OF_A_WORKER }
+        let one_each = is_pressed(share, self.assignment.map.order()) && !alone;
+        if one_each { 1 } else { THREADS_OF_A_WORKER }
     }
 
     fn encoder(&self, crf: f64, threads: usize) -> Result<Encoder, Error> {
@@ -426,14 +428,20 @@ fn segment_of(step: &Step) -> Option<usize> {
 const IN_SIGHT: u32 = 32;
 /// One for the encoder beside the worker's own, which decodes and scales meanwhile.
 const THREADS_OF_A_WORKER: usize = 2;
-/// With fewer threads than this each is a worker: two segments side by side leave no core idle, as two threads of one
-/// encoder and its decoder do for a quarter of the time.
+/// With fewer threads than this, each is a worker while the source arrives: two segments side by side leave no core idle,
+/// as two threads of one encoder and its decoder do for a quarter of the time. Otherwise the memory of a second worker is
+/// worth more than that.
 const FEW_THREADS: usize = 4;
 
+/// Whether each thread is a worker.
+fn is_pressed(share: usize, order: Order) -> bool {
+    share < FEW_THREADS && order == Order::AsTheyArrive
+}
+
 /// Workers of a job that may count on `share` threads.
-fn most_workers(share: usize) -> usize {
-    let most = if share < FEW_THREADS { share } else { share / THREADS_OF_A_WORKER };
-    most.min(MOST_WORKERS)
+fn most_workers(share: usize, order: Order) -> usize {
+    let most = if is_pressed(share, order) { share } else { share / THREADS_OF_A_WORKER };
+    most.clamp(1, MOST_WORKERS)
 }
 
 /// Each worker holds a decoder's and an encoder's pictures: some hundred mebibytes at 720p.
