@@ -1,4 +1,5 @@
-//! Who may do what: how often people may ask, what may be shown where, and which addresses may be asked.
+//! Who may do what: how often people may ask, what may be shown where, which addresses may be asked, and how often a
+//! service may refuse us.
 //!
 //! This room decides; it asks nobody and moves no bytes. It never knows queues, sources, the store or a front end. Its
 //! invariants:
@@ -8,5 +9,6 @@
 //! - An address that is judged is not connected to here: the room that connects asks for each hop and each address.
 
 pub mod audience;
+pub(crate) mod budget;
 pub mod egress;
 pub mod rate;

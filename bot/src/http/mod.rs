@@ -1,4 +1,4 @@
-//! Asks HTTP servers: the one door to the network for everything but the front ends.
+//! Asks HTTP servers: the one door to the network, but for what a front end's own library does.
 //!
 //! This room never knows what is asked for, nor why an address is allowed: the rule for that is given to it. Its
 //! invariants:
@@ -7,7 +7,7 @@
 //!   unless the rule for URLs said that the URL may be asked anywhere. Names are resolved once, by us, and the
 //!   connection goes to the very addresses that were judged.
 //! - The environment changes nothing: no proxies. Nothing is remembered or told beyond the request: no cookies, no
-//!   referer, no credentials.
+//!   referer, no credentials but those that the caller of a POST gives, which follow no redirect.
 //! - Every wait ends and every body is bounded.
 //! - Errors name the host and what happened, never a path or a query.
 
@@ -19,13 +19,19 @@ use url::Url;
 
 use crate::clock::Clock;
 
+mod call;
 mod client;
+#[cfg(test)]
+pub(crate) mod double;
 mod error;
 mod headers;
 mod open;
 mod resolve;
 mod rule;
 
+pub(crate) use call::{
+    AnswerHeaders, Authorization, CallAnswer, CallBody, CallError, CallRequest, Field, FieldContent, Verb,
+};
 pub use error::{Cause, HttpError};
 pub use headers::{ContentRange, Validator};
 pub use open::{Body, Head, OpenRequest, Opened, RangeFrom};

@@ -137,7 +137,7 @@ impl Http {
     }
 
     /// Whether a URL may be asked, and where. A written address never meets the resolver, so it is judged here.
-    fn judge(&self, url: &Url) -> Result<Reach, String> {
+    pub(super) fn judge(&self, url: &Url) -> Result<Reach, String> {
         let reach = (self.rule.urls)(url)?;
         let written: Option<IpAddr> = match url.host() {
             Some(Host::Ipv4(address)) => Some(address.into()),
