@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Fetch a post's media, or take a file, and make them fit
     Get(GetArgs),
+    /// Run the bot in Discord
+    Run(RunArgs),
     /// Run the bot's front end in this terminal: type messages, see the answers
     Console(ConsoleArgs),
     /// See the bot at work: one post, ten people who want it, no account and no network
@@ -73,6 +75,13 @@ pub(crate) struct GetArgs {
     /// Report on standard output as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The configuration [default: $AZALEA_CONFIG, ./azalea.toml, or the one in your configuration folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -301,9 +310,11 @@ impl Cli {
             Command::Doctor(args) => Format::json_if(args.json),
             Command::Get(args) => Format::json_if(args.json),
             Command::Queue(command) => Format::json_if(command.way().json),
-            Command::Console(_) | Command::Demo(_) | Command::Config(_) | Command::Completions(_) => {
-                Format::Text
-            }
+            Command::Run(_)
+            | Command::Console(_)
+            | Command::Demo(_)
+            | Command::Config(_)
+            | Command::Completions(_) => Format::Text,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use azalea_bot::config::ConfigError;
 use azalea_bot::domain::Failure;
+use azalea_bot::frontend::discord::GatewayFailure;
 use azalea_bot::frontend::operator::OperatorError;
 use azalea_bot::queue::JobId;
 use azalea_engine::ErrorKind;
@@ -183,6 +184,10 @@ impl Verdict {
         if error.downcast_ref::<OperatorError>().is_some() || error.downcast_ref::<NothingKept>().is_some() {
             return Self { exit: Exit::Fault, kind: "queue" };
         }
+        if let Some(failure) = error.downcast_ref::<GatewayFailure>() {
+            let exit = if failure.may_pass() { Exit::Network } else { Exit::Usage };
+            return Self { exit, kind: "discord" };
+        }
         if let Some(failure) = error.downcast_ref::<Failure>() {
             return Self { exit: exit_of(failure), kind: failure.code() };
         }
@@ -245,6 +250,8 @@ mod tests {
             (OutputError(what()).into(), 1, "output"),
             (NoSuchJob(JobId(1)).into(), 3, "absent"),
             (OperatorError::Silent.into(), 1, "queue"),
+            (GatewayFailure::Token.into(), 2, "discord"),
+            (GatewayFailure::Silent.into(), 6, "discord"),
             (io().into(), 1, "internal"),
         ] {
             assert_eq!(Exit::of(&error).code(), code, "{error:?}");

@@ -13,7 +13,6 @@ mod logging;
 mod output;
 mod settings;
 mod terminal;
-mod time;
 
 use std::process::ExitCode;
 
@@ -50,6 +49,10 @@ fn run(settings: Settings, screen: &Screen) -> anyhow::Result<Exit> {
         Task::Get(get) => {
             let interrupt = Interrupt::watch()?;
             command::get::run(&get, screen, &interrupt)
+        }
+        Task::Run(run) => {
+            let interrupt = Interrupt::watch()?;
+            command::run::run(&run, screen, &interrupt)
         }
         Task::Console(console) => {
             let interrupt = Interrupt::watch()?;

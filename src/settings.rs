@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use azalea_bot::config::{Config, Environment};
-use azalea_bot::domain::{LimitClass, Link};
+use azalea_bot::domain::{LimitClass, Link, parse_time};
 use azalea_bot::queue::{Filter, JobId, StateKind};
 use azalea_engine::{ByteSize, Fit, Preset, Wanted};
 use clap_complete::Shell;
@@ -17,7 +17,6 @@ use crate::cli::{
     Cli, Command, ConfigCommand, FitArgs, Format, GetArgs, QueueChangeArgs, QueueCommand, QueueFilterArgs,
 };
 use crate::exit::UsageError;
-use crate::time;
 
 /// One run of the program.
 #[derive(Debug)]
@@ -32,6 +31,7 @@ pub(crate) enum Task {
     Fit(FitSettings),
     Probe(ProbeSettings),
     Get(GetSettings),
+    Run(RunSettings),
     Console(ConsoleSettings),
     Demo(DemoSettings),
     Queue(QueueSettings),
@@ -82,6 +82,12 @@ pub(crate) enum Wish {
     /// A post, and the link as it was typed.
     Link(Link, String),
     File(PathBuf),
+}
+
+/// How the bot is run.
+#[derive(Debug)]
+pub(crate) struct RunSettings {
+    pub(crate) config: Config,
 }
 
 /// How the console is run.
@@ -168,6 +174,7 @@ impl Settings {
             Command::Probe(args) => Task::Probe(ProbeSettings { input: Input::new(args.input), format }),
             Command::Doctor(_) => Task::Doctor(format, Environment::of_process()),
             Command::Get(args) => Task::Get(get(args, format)?),
+            Command::Run(args) => Task::Run(RunSettings { config: config(args.config.as_deref())? }),
             Command::Console(args) => {
                 let config = config(args.config.as_deref())?;
                 let limit = limit_class(config.upload.default_limit)?;
@@ -305,7 +312,7 @@ fn which(args: QueueChangeArgs, change: Change) -> Result<Which, UsageError> {
 /// A time that may have days, as jobs have.
 fn age(option: &str, text: &str) -> Result<Duration, UsageError> {
     let days = text.trim().strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
-    days.map(|days| Duration::from_secs(u64::from(days) * 86_400)).or_else(|| time::parse(text)).ok_or_else(
+    days.map(|days| Duration::from_secs(u64::from(days) * 86_400)).or_else(|| parse_time(text)).ok_or_else(
         || UsageError(format!("{option}: \"{text}\" is not a time; write it like 90s, 1h30m or 7d")),
     )
 }
@@ -320,7 +327,7 @@ fn limit_class(bytes: u64) -> anyhow::Result<LimitClass> {
 }
 
 fn moment(option: &str, text: &str) -> Result<Duration, UsageError> {
-    time::parse(text).ok_or_else(|| {
+    parse_time(text).ok_or_else(|| {
         UsageError(format!("{option}: \"{text}\" is not a time; write it like 90, 1:30, 1m30s or 250ms"))
     })
 }

@@ -21,6 +21,7 @@ use crate::pipeline::delivery::Delivery;
 use crate::pipeline::download::DownloadLimits;
 use crate::pipeline::egress_rule;
 use crate::pipeline::optimize::{OptimizeSettings, Optimizer};
+use crate::pipeline::withdrawals::Withdrawals;
 use crate::pipeline::worker::{Worker, WorkerSettings};
 use crate::queue::{
     BookSettings, EmbeddedQueue, EmbeddedSettings, FailOpen, MemoryQueue, OpenError, Queue, Stats,
@@ -48,6 +49,8 @@ pub struct Rooms {
     pub tracker: Tracker,
     /// What outlives the process.
     pub store: Store,
+    /// What was taken back by those who asked for it.
+    pub withdrawals: Withdrawals,
     clock: Clock,
 }
 
@@ -99,7 +102,8 @@ impl Rooms {
             store.clone(),
             clock.clone(),
         );
-        Ok(Self { resolver, optimizer, processed, tracker, store, clock })
+        let withdrawals = Withdrawals::default();
+        Ok(Self { resolver, optimizer, processed, tracker, store, withdrawals, clock })
     }
 
     /// A worker that delivers through `delivery`.
@@ -111,6 +115,7 @@ impl Rooms {
             resolver: self.resolver.clone(),
             optimizer: self.optimizer.clone(),
             delivery,
+            withdrawals: self.withdrawals.clone(),
             tracker: self.tracker.clone(),
             clock: self.clock.clone(),
             settings: WorkerSettings {
@@ -155,7 +160,8 @@ pub struct App {
     pub intake: Intake,
     /// What the rest is built of.
     pub rooms: Rooms,
-    queue: Arc<dyn Queue>,
+    /// What was accepted, and how it ended.
+    pub queue: Arc<dyn Queue>,
     workers: JoinSet<()>,
     cancel: CancellationToken,
 }
@@ -166,7 +172,19 @@ impl App {
     /// # Errors
     /// As [`Rooms::new`]; and `Ours` when another process has the queue.
     pub async fn start(config: &Config, clock: Clock, delivery: Arc<dyn Delivery>) -> Result<Self, Failure> {
-        let rooms = Rooms::new(config, clock.clone())?;
+        Self::start_in(Rooms::new(config, clock)?, config, delivery).await
+    }
+
+    /// The same in rooms that are there already.
+    ///
+    /// # Errors
+    /// `Ours` when another process has the queue.
+    pub async fn start_in(
+        rooms: Rooms,
+        config: &Config,
+        delivery: Arc<dyn Delivery>,
+    ) -> Result<Self, Failure> {
+        let clock = rooms.clock.clone();
         let queue = open_queue(config, &clock, &rooms.tracker).await?;
         let worker = rooms.worker(config, Arc::clone(&queue), Arc::clone(&delivery));
         let limiter = RateLimiter::new(&RateSettings {

@@ -3,7 +3,8 @@
 use std::thread;
 
 use azalea_bot::clock::Clock;
-use azalea_bot::config::{Config, Environment};
+use azalea_bot::config::{Config, Environment, Secret};
+use azalea_bot::frontend::discord::invitation_of;
 use azalea_bot::frontend::operator::{Operator, OperatorError};
 use azalea_bot::queue::Stats;
 use azalea_bot::source::{YtDlpFacts, YtDlpSettings};
@@ -105,6 +106,7 @@ fn service(environment: &Environment) -> Vec<Row> {
         Ok(loaded) => loaded.config,
         Err(error) => return vec![Row::new(State::Warn, "config", error.to_string().replace('\n', "; "))],
     };
+    let discord = discord(config.discord_token().map_err(|error| error.to_string()));
     let settings = YtDlpSettings { program: config.sources.ytdlp_program, ..YtDlpSettings::default() };
     let runtime = match runtime() {
         Ok(runtime) => runtime,
@@ -120,7 +122,22 @@ fn service(environment: &Environment) -> Vec<Row> {
             None => Ok(None),
         }
     });
-    vec![Row::new(State::Ok, "config", "can be used"), yt_dlp(facts), queue(stats)]
+    vec![Row::new(State::Ok, "config", "can be used"), discord, yt_dlp(facts), queue(stats)]
+}
+
+/// Where the bot is invited. The token is not tried: that would cost one of its identifications.
+fn discord(token: Result<Option<Secret>, String>) -> Row {
+    const DISCORD: &str = "discord";
+    match token {
+        Ok(None) => {
+            Row::new(State::Ok, DISCORD, "no token, so `azalea run` cannot start; nothing else needs one")
+        }
+        Ok(Some(token)) => match invitation_of(&token) {
+            Some(invitation) => Row::new(State::Ok, DISCORD, format!("invite it: {invitation}")),
+            None => Row::new(State::Warn, DISCORD, "the token does not look like one of Discord's"),
+        },
+        Err(error) => Row::new(State::Warn, DISCORD, error),
+    }
 }
 
 fn queue(stats: Result<Option<Stats>, OperatorError>) -> Row {
@@ -266,6 +283,15 @@ mod tests {
         assert_eq!(yt_dlp(facts(Some(35))), Row::new(State::Ok, "yt-dlp", "2026.10.26, 35 days old"));
         assert_eq!(yt_dlp(facts(Some(91))).state, State::Warn);
         assert_eq!(yt_dlp(Err("not found".to_owned())).state, State::Warn);
+    }
+
+    #[test]
+    fn a_token_gives_an_invitation_and_is_not_shown() {
+        let row = discord(Ok(Some(Secret::new("MTIzNDU2Nzg5MDEyMzQ1Njc4.secret.part".to_owned()))));
+        assert!(row.state == State::Ok && row.text.contains("client_id=123456789012345678"), "{row:?}");
+        assert!(!row.text.contains("secret"));
+        assert_eq!(discord(Ok(Some(Secret::new("x".to_owned())))).state, State::Warn);
+        assert_eq!(discord(Ok(None)).state, State::Ok);
     }
 
     #[test]

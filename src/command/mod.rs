@@ -9,6 +9,7 @@ pub(crate) mod fit;
 pub(crate) mod get;
 pub(crate) mod probe;
 pub(crate) mod queue;
+pub(crate) mod run;
 mod service;
 
 use std::fs::File;

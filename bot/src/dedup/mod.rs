@@ -12,9 +12,11 @@
 mod desk;
 mod inflight;
 mod processed;
+mod recent;
 
 pub use self::desk::{DeliveryOwnership, Desk, Ended, Place};
 pub use self::inflight::{
     Claim, ClaimKey, InFlight, InFlightSettings, Ownership, Token, WaitOutcome, Waiter, WorkTimes,
 };
 pub use self::processed::{Delivered, Processed, ProcessedSettings, Recall};
+pub(crate) use self::recent::Recent;

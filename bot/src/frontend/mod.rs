@@ -6,6 +6,7 @@
 
 pub mod console;
 pub mod demo;
+pub mod discord;
 pub mod names;
 pub mod operator;
 pub mod terminal;

@@ -22,6 +22,8 @@ enum Outcome {
     Delivered(Delivered),
     /// Where, when it came so far.
     Failed(Failure, Option<Stage>),
+    /// Whoever asked has taken it back.
+    Withdrawn,
     /// The service ends.
     Stopped,
     /// Somebody else has the job by now.
@@ -69,6 +71,14 @@ impl Worker {
                 ownership.complete(Ok(delivered));
             }
             Outcome::Failed(failure, stage) => self.failed(&lease, ownership, failure, stage).await,
+            Outcome::Withdrawn => {
+                tracing::info!(request = %request.id, "taken back by who asked");
+                self.tell(request, Notice::Failed(Failure::Cancelled)).await;
+                let code = Failure::Cancelled.code().to_owned();
+                self.complete(lease.lease, JobResult::Answered { code, at: self.clock.now() }).await;
+                // Others who want the same have not taken it back: one of them is next.
+                drop(ownership);
+            }
             Outcome::Stopped if !self.queue.keeps(lease.lease.job) => {
                 self.answer(&lease, ownership, Failure::Cancelled).await;
             }
@@ -118,6 +128,7 @@ impl Worker {
         let cancel = stop.child_token();
         let activity = Activity::of(Arc::clone(&self.queue), lease.lease);
         let posting = Posting::new(Arc::clone(&self.queue), lease, self.clock.clone());
+        let _running = self.withdrawals.begin(lease.request.id, &cancel);
         let fulfilled = tokio::select! {
             biased;
             fulfilled = self.fulfil(&lease.request, &posting, &activity, &cancel) => fulfilled,
@@ -126,6 +137,7 @@ impl Worker {
         match fulfilled {
             Ok(delivered) => Outcome::Delivered(delivered),
             Err(Failure::Cancelled) if stop.is_cancelled() => Outcome::Stopped,
+            Err(Failure::Cancelled) => Outcome::Withdrawn,
             Err(failure) => Outcome::Failed(failure, activity.stage()),
         }
     }

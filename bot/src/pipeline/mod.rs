@@ -12,6 +12,7 @@ mod fulfil;
 pub mod optimize;
 pub mod posting;
 mod rule;
+pub mod withdrawals;
 pub mod worker;
 
 pub use rule::egress_rule;

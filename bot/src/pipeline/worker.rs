@@ -17,6 +17,7 @@ use crate::domain::{DeliveryKey, Failure};
 use crate::metrics::{Counter, Tracker};
 use crate::pipeline::delivery::{Delivery, Notice};
 use crate::pipeline::optimize::Optimizer;
+use crate::pipeline::withdrawals::Withdrawals;
 use crate::queue::{DeadReason, JobId, JobView, Lease, Queue, QueueError, State};
 use crate::source::Resolver;
 
@@ -68,6 +69,8 @@ pub struct Worker {
     pub optimizer: Optimizer,
     /// Where the files go.
     pub delivery: Arc<dyn Delivery>,
+    /// What was taken back.
+    pub withdrawals: Withdrawals,
     /// Counts.
     pub tracker: Tracker,
     /// The time of day.

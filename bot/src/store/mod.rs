@@ -43,10 +43,12 @@ pub enum Shelf {
     Resolved,
     /// Counters and histograms.
     Metrics,
+    /// What the front end for Discord learned and said.
+    Discord,
 }
 
 impl Shelf {
-    const ALL: [Self; 3] = [Self::Processed, Self::Resolved, Self::Metrics];
+    const ALL: [Self; 4] = [Self::Processed, Self::Resolved, Self::Metrics, Self::Discord];
 
     /// The name of its table. Stands in files.
     const fn code(self) -> &'static str {
@@ -54,6 +56,7 @@ impl Shelf {
             Self::Processed => "processed",
             Self::Resolved => "resolved",
             Self::Metrics => "metrics",
+            Self::Discord => "discord",
         }
     }
 }

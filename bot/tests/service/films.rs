@@ -60,7 +60,7 @@ const VIDEO: [&str; 8] = [
     "sine=frequency=440:duration=1",
 ];
 
-fn make(words: &[&str], name: &str) -> Film {
+pub(crate) fn make(words: &[&str], name: &str) -> Film {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     let mut command = Command::new("ffmpeg");

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A bare number is seconds. With colons, the last field is seconds, every field but the first is below 60, and
 /// only the last may have a fraction. With units, each of `h`, `m`, `s`, `ms` stands at most once, largest first,
 /// and only the last number may have a fraction. Fractions finer than a nanosecond are cut off.
-pub(crate) fn parse(text: &str) -> Option<Duration> {
+pub fn parse_time(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text.contains(':') {
         parse_fields(text)
@@ -122,7 +122,7 @@ mod tests {
             ("1s250ms", 1_250),
             (" 1m 30s ", 90_000),
         ] {
-            assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
+            assert_eq!(parse_time(text), Some(Duration::from_millis(millis)), "{text}");
         }
     }
 
@@ -156,13 +156,13 @@ mod tests {
             "1:30s",
             "१:३०",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse_time(text), None, "{text}");
         }
     }
 
     #[test]
     fn fractions_are_exact() {
-        assert_eq!(parse("0.1"), Some(Duration::from_millis(100)));
-        assert_eq!(parse("0.123456789999"), Some(Duration::from_nanos(123_456_789)));
+        assert_eq!(parse_time("0.1"), Some(Duration::from_millis(100)));
+        assert_eq!(parse_time("0.123456789999"), Some(Duration::from_nanos(123_456_789)));
     }
 }

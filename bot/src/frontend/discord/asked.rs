@@ -1,0 +1,147 @@
+//! Commands that people give: answered to them alone at once, while the media go to the channel.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use serenity::model::application::CommandInteraction;
+
+use crate::domain::{Destination, FrontEnd, Link, Options, Request, RequestId};
+use crate::frontend::discord::caption;
+use crate::frontend::discord::commands::{Command, definitions};
+use crate::frontend::discord::ids::{from_channel, from_guild, from_user};
+use crate::frontend::discord::knowledge::{self, Rights};
+use crate::frontend::discord::removal::EPHEMERAL;
+use crate::frontend::discord::rest::Interaction;
+use crate::frontend::discord::session::Desk;
+use crate::frontend::discord::{Discord, number};
+use crate::intake::Outcome;
+
+impl Discord {
+    /// Offers the commands; those that were offered before are replaced by the same.
+    pub(super) async fn offer_commands(&self) {
+        if let Err(refused) = self.rest.register(self.identity.application.get(), &definitions()).await {
+            tracing::warn!(error = %refused, "commands cannot be offered; mentions work");
+        }
+    }
+}
+
+impl Desk {
+    /// Answers a command.
+    pub(super) async fn commanded(self: &Arc<Self>, command: CommandInteraction) {
+        // Within three seconds, whatever follows: type 5 is an answer that comes later.
+        let soon = json!({"type": 5, "data": {"flags": EPHEMERAL}});
+        let to = Interaction { id: command.id.get(), token: &command.token };
+        if let Err(refused) = self.discord.rest.respond(to, &soon).await {
+            return tracing::warn!(error = %refused, "a command cannot be answered");
+        }
+        let text = match Command::of(&command.data) {
+            Ok(Command::Fetch { links, options, message }) => {
+                let destination = Destination {
+                    front_end: FrontEnd::Discord,
+                    guild: command.guild_id.map(from_guild),
+                    channel: from_channel(command.channel_id),
+                    reply_to: message,
+                };
+                self.fetch(&command, destination, links, options).await
+            }
+            Ok(Command::Check) => check(&command),
+            Ok(Command::Status) => self.status().await,
+            Err(text) => text,
+        };
+        let answer = json!({"content": text, "allowed_mentions": {"parse": []}});
+        let application = self.discord.identity.application.get();
+        if let Err(refused) = self.discord.rest.edit_response(application, to, &answer).await {
+            tracing::warn!(error = %refused, "a command is not answered");
+        }
+    }
+
+    /// Takes the links of a command, and says what became of them.
+    async fn fetch(
+        &self,
+        command: &CommandInteraction,
+        destination: Destination,
+        links: Vec<Link>,
+        options: Options,
+    ) -> String {
+        let missing = self.discord.knowledge.missing(destination.guild, destination.channel);
+        if !missing.is_empty() {
+            return format!("I cannot post here: I lack the permissions {}.", knowledge::names(missing));
+        }
+        self.discord.limits.recall(&destination).await;
+        let requester = from_user(command.user.id);
+        let origin = number(command.id.get());
+        let asks = (0_u8..).zip(links).map(|(ordinal, link)| {
+            let id = RequestId::new(FrontEnd::Discord, origin, ordinal);
+            self.intake.ask(Request { id, requester, link, destination, options })
+        });
+        let mut lines = Vec::new();
+        for outcome in join_all(asks).await {
+            lines.push(self.word_for(outcome).await);
+        }
+        lines.join("\n")
+    }
+
+    async fn word_for(&self, outcome: Outcome) -> String {
+        match outcome {
+            Outcome::Accepted(request) => {
+                self.discord.statuses.note(&request, None);
+                "On its way.".to_owned()
+            }
+            Outcome::Again(_) => "On its way already.".to_owned(),
+            Outcome::Joined { waiting, .. } => {
+                // It will stand in this channel; there is nothing more to say to whoever asked.
+                waiting.settle().await;
+                "Somebody asked for it here just before; it is on its way.".to_owned()
+            }
+            Outcome::AlreadyThere { request, delivered } if self.stands(&delivered).await => {
+                caption::pointer(request.destination.guild, &delivered)
+            }
+            Outcome::AlreadyThere { request, .. } => {
+                self.processed.forget(&crate::domain::DeliveryKey::of(&request));
+                match self.intake.send(request).await {
+                    Outcome::Full(_) | Outcome::Limited { .. } => caption::FULL.to_owned(),
+                    Outcome::Closed(_) => caption::CLOSED.to_owned(),
+                    _ => "On its way.".to_owned(),
+                }
+            }
+            Outcome::Limited { retry_after, .. } => caption::limited(retry_after.as_secs_f64()),
+            Outcome::Full(_) => caption::FULL.to_owned(),
+            Outcome::Closed(_) => caption::CLOSED.to_owned(),
+        }
+    }
+
+    async fn status(&self) -> String {
+        match self.queue.stats().await {
+            Ok(stats) => format!(
+                "{} requests wait, {} wait for another attempt, {} are being worked on.",
+                stats.ready, stats.delayed, stats.leased
+            ),
+            Err(_) => "Nobody can say right now.".to_owned(),
+        }
+    }
+}
+
+/// What the bot may do where the command was given, as Discord says with it.
+fn check(command: &CommandInteraction) -> String {
+    let Some(permissions) = command.app_permissions else {
+        return "I have all that I need here.".to_owned();
+    };
+    let thread = command.channel.as_ref().is_some_and(|channel| channel.thread_metadata.is_some());
+    let rights = Rights { permissions, thread };
+    let mut lines = Vec::new();
+    if rights.missing().is_empty() {
+        lines.push("I can post here.".to_owned());
+    } else {
+        lines.push(format!("I cannot post here: I lack {}.", knowledge::names(rights.missing())));
+    }
+    if !rights.may_answer() {
+        lines.push(
+            "Without Read Message History I post below a message rather than as an answer to it.".to_owned(),
+        );
+    }
+    if !rights.may_suppress() {
+        lines.push("Without Manage Messages the preview of a link stays beside its media.".to_owned());
+    }
+    lines.join("\n")
+}

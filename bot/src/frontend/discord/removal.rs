@@ -1,0 +1,147 @@
+//! What is taken away: previews of links that stand there as media now, answers to messages that were deleted, and
+//! answers whose button was pressed.
+
+use serde_json::json;
+use serenity::model::Permissions;
+use serenity::model::application::{ActionRowComponent, ButtonKind, ComponentInteraction};
+
+use crate::domain::{ChannelId, Destination, FrontEnd, MAX_LINKS_PER_MESSAGE, MessageId, RequestId};
+use crate::frontend::discord::Discord;
+use crate::frontend::discord::buttons::{Button, Deed};
+use crate::frontend::discord::ids::{from_channel, from_message, from_user};
+use crate::frontend::discord::rest::Interaction;
+use crate::frontend::discord::session::Desk;
+use crate::queue::JobResult;
+
+/// Discord's flag for a message without previews.
+const SUPPRESS_EMBEDS: u64 = 1 << 2;
+/// Discord's flag for an answer that one person sees.
+pub(super) const EPHEMERAL: u64 = 1 << 6;
+
+impl Discord {
+    /// Somebody waits there: the bot is seen to be at work.
+    pub(super) async fn typing(&self, destination: &Destination) {
+        if let Err(refused) = self.rest.typing(destination.channel).await {
+            tracing::debug!(error = %refused, "the bot is not seen typing");
+        }
+    }
+
+    /// Takes the preview of the message away whose media stand there now.
+    pub(super) async fn suppress(&self, destination: &Destination) {
+        let Some(message) = destination.reply_to else { return };
+        let rights = self.knowledge.rights(destination.guild, destination.channel);
+        if destination.guild.is_some() && rights.is_some_and(|rights| rights.may_suppress()) {
+            // A preview can come after the answer.
+            self.covered.insert(message);
+            self.cover(destination.channel, message).await;
+        }
+    }
+
+    /// A message has a preview: it is taken away when the media stand there.
+    pub(super) async fn cover_again(&self, channel: ChannelId, message: MessageId) {
+        if self.covered.contains(&message) {
+            self.cover(channel, message).await;
+        }
+    }
+
+    /// Whether these messages were posted for this very request: their button says so.
+    async fn is_answer_to(&self, channel: ChannelId, messages: &[MessageId], request: RequestId) -> bool {
+        let Some(last) = messages.last() else { return false };
+        let Ok(message) = self.rest.message(channel, *last).await else { return false };
+        let parts = message.components.iter().flat_map(|row| &row.components);
+        let ids = parts.filter_map(|part| match part {
+            ActionRowComponent::Button(button) => match &button.data {
+                ButtonKind::NonLink { custom_id, .. } => Some(custom_id),
+                _ => None,
+            },
+            _ => None,
+        });
+        ids.filter_map(|id| Button::parse(id)).any(|button| button.request == request)
+    }
+
+    async fn cover(&self, channel: ChannelId, message: MessageId) {
+        // The edit replaces all flags, so those that are there are sent along.
+        let Ok(shown) = self.rest.message(channel, message).await else { return };
+        let flags = shown.flags.map_or(0, |flags| flags.bits());
+        if flags & SUPPRESS_EMBEDS != 0 {
+            return;
+        }
+        let edit = json!({"flags": flags | SUPPRESS_EMBEDS});
+        if let Err(refused) = self.rest.edit(channel, message, &edit).await {
+            tracing::debug!(error = %refused, "a preview stays");
+        }
+    }
+}
+
+impl Desk {
+    /// A message was deleted: what was asked in it is taken back, and what was answered goes too.
+    pub(super) async fn deleted(&self, channel: ChannelId, message: MessageId) {
+        let seen = self.discord.seen.contains(&message);
+        for ordinal in (0_u8..).take(MAX_LINKS_PER_MESSAGE) {
+            let request = RequestId::new(FrontEnd::Discord, message, ordinal);
+            if seen {
+                self.discord.withdrawals.withdraw(request);
+            }
+            if let Some(request) = self.discord.statuses.request(request) {
+                self.discord.end_status(&request).await;
+            }
+            self.take_back(channel, request).await;
+        }
+        let said = self.discord.take_said(message).await;
+        self.discord.remove(channel, said).await;
+    }
+
+    /// Removes what was posted for a request.
+    async fn take_back(&self, channel: ChannelId, request: RequestId) {
+        let messages = match self.queue.result(request).await {
+            Ok(Some(JobResult::Delivered { channel: there, messages, .. })) if there == channel => messages,
+            Ok(_) => return,
+            Err(error) => {
+                return tracing::warn!(%error, %request, "nobody knows what was posted for a request");
+            }
+        };
+        // Who was shown where it stood already has the same result, and what stands there is somebody else's.
+        if self.discord.is_answer_to(channel, &messages, request).await {
+            self.discord.remove(channel, messages).await;
+        }
+    }
+
+    /// Somebody pressed a button.
+    pub(super) async fn pressed(&self, pressed: ComponentInteraction) {
+        let Some(button) = Button::parse(&pressed.data.custom_id) else { return };
+        let moderates = pressed
+            .member
+            .as_ref()
+            .and_then(|member| member.permissions)
+            .is_some_and(|permissions| permissions.contains(Permissions::MANAGE_MESSAGES));
+        if from_user(pressed.user.id) != button.requester && !moderates {
+            let words = "Only the one who asked, or a moderator, can do that.";
+            let answer = json!({"type": 4, "data": {"content": words, "flags": EPHEMERAL, "allowed_mentions": {"parse": []}}});
+            return self.respond(&pressed, &answer).await;
+        }
+        // Type 6: nothing is changed yet.
+        self.respond(&pressed, &json!({"type": 6})).await;
+        let channel = from_channel(pressed.channel_id);
+        match button.deed {
+            Deed::Delete => {
+                self.take_back(channel, button.request).await;
+                // Also when nobody remembers the request any more.
+                self.discord.remove(channel, [from_message(pressed.message.id)]).await;
+            }
+            Deed::Cancel => {
+                self.discord.withdrawals.withdraw(button.request);
+                if let Some(request) = self.discord.statuses.request(button.request) {
+                    self.discord.end_status(&request).await;
+                }
+                self.discord.remove(channel, [from_message(pressed.message.id)]).await;
+            }
+        }
+    }
+
+    async fn respond(&self, pressed: &ComponentInteraction, answer: &serde_json::Value) {
+        let to = Interaction { id: pressed.id.get(), token: &pressed.token };
+        if let Err(refused) = self.discord.rest.respond(to, answer).await {
+            tracing::debug!(error = %refused, "a button is not answered");
+        }
+    }
+}

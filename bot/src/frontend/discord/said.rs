@@ -1,0 +1,216 @@
+//! What the bot says in words, and the memory of it: when the message that was answered is deleted, the answer goes too.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::domain::{ChannelId, Destination, MessageId, Request, RequestId, UserId, nonce};
+use crate::frontend::discord::Discord;
+use crate::frontend::discord::knowledge;
+use crate::frontend::discord::rest::{Outgoing, Refused, Rest};
+use crate::store::Shelf;
+
+/// Answers in words that are remembered for one message.
+const MOST: usize = 32;
+/// Who deletes a message later than this leaves our words behind.
+const REMEMBERED: Duration = Duration::from_secs(7 * 86_400);
+/// Between two attempts at removing a message.
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Attempts at removing a message, which nobody would try again otherwise.
+const TRIES: usize = 3;
+
+/// What is said, as a part of the messages of a request: each has its own mark, so that none is said twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Word {
+    Pointer,
+    Failed,
+    Limited,
+    TurnedAway,
+    TooMany,
+    Hint,
+}
+
+impl Word {
+    const fn part(self) -> u8 {
+        match self {
+            Self::Pointer => 240,
+            Self::Failed => 241,
+            Self::Limited => 242,
+            Self::TurnedAway => 243,
+            Self::TooMany => 244,
+            Self::Hint => 245,
+        }
+    }
+}
+
+impl Word {
+    /// Whether it says nothing about a request that was taken: who hears it once a minute knows it.
+    const fn is_small_talk(self) -> bool {
+        match self {
+            Self::Pointer | Self::Failed => false,
+            Self::Limited | Self::TurnedAway | Self::TooMany | Self::Hint => true,
+        }
+    }
+}
+
+/// Whom something is said to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker {
+    /// What was asked, or the message that asked for nothing.
+    pub(super) id: RequestId,
+    pub(super) requester: UserId,
+    pub(super) destination: Destination,
+}
+
+impl From<&Request> for Asker {
+    fn from(request: &Request) -> Self {
+        Self { id: request.id, requester: request.requester, destination: request.destination }
+    }
+}
+
+impl Discord {
+    /// Says something to the one who asked, where it was asked; in a direct message where the bot may not speak.
+    pub(super) async fn say(&self, asker: impl Into<Asker> + Send, word: Word, text: String) {
+        let asker = asker.into();
+        let destination = &asker.destination;
+        if word.is_small_talk() && !self.is_first(&asker, word) {
+            return;
+        }
+        let rights = self.knowledge.rights(destination.guild, destination.channel);
+        if rights.is_some_and(|rights| !rights.may_speak()) {
+            return self.whisper(&asker).await;
+        }
+        let message = Outgoing {
+            content: text,
+            reply_to: self.answers(destination),
+            nonce: Some(nonce(asker.id, destination.channel, destination.reply_to, word.part(), 0)),
+            files: Vec::new(),
+            components: Vec::new(),
+            suppress_embeds: true,
+        };
+        match self.create(destination, message).await {
+            Ok(posted) => self.remember(destination, posted.id).await,
+            Err(Refused::NoAccess { .. }) => self.whisper(&asker).await,
+            Err(refused) => {
+                tracing::warn!(request = %asker.id, error = %refused, "somebody could not be told something");
+            }
+        }
+    }
+
+    /// Whether it is the first such word to somebody in a channel within this minute.
+    fn is_first(&self, asker: &Asker, word: Word) -> bool {
+        let minute = self.clock.now().as_millis() / 60_000;
+        self.talked.insert((asker.destination.channel, asker.requester, word, minute))
+    }
+
+    /// Says what the bot lacks where it was asked.
+    pub(super) async fn say_missing(&self, asker: Asker) {
+        let missing = self.knowledge.missing(asker.destination.guild, asker.destination.channel);
+        let text = format!("I cannot post here: I lack the permissions {}.", knowledge::names(missing));
+        self.say(asker, Word::Hint, text).await;
+    }
+
+    /// Tells somebody directly what the bot lacks in a channel, once for each channel and person in this process.
+    async fn whisper(&self, asker: &Asker) {
+        let Destination { guild, channel, .. } = asker.destination;
+        if !self.whispered.insert((channel, asker.requester)) {
+            return;
+        }
+        let missing = self.knowledge.missing(guild, channel);
+        let what = if missing.is_empty() {
+            "Discord does not let me write".to_owned()
+        } else {
+            format!("I lack the permissions {}", knowledge::names(missing))
+        };
+        let text =
+            format!("I cannot answer you in <#{channel}>: {what} there. Its moderators can change that.");
+        let Some(direct) = self.direct(asker.requester).await else { return };
+        let message = Outgoing {
+            content: text,
+            reply_to: None,
+            nonce: Some(nonce(asker.id, direct, None, Word::Hint.part(), 0)),
+            files: Vec::new(),
+            components: Vec::new(),
+            suppress_embeds: true,
+        };
+        if let Err(refused) = self.rest.create(direct, &message).await {
+            tracing::info!(request = %asker.id, error = %refused, "somebody cannot be answered anywhere");
+        }
+    }
+
+    /// The channel for direct messages with somebody.
+    async fn direct(&self, user: UserId) -> Option<ChannelId> {
+        match self.rest.direct(user).await {
+            Ok(channel) => Some(channel),
+            Err(refused) => {
+                tracing::info!(error = %refused, "somebody takes no direct messages");
+                None
+            }
+        }
+    }
+
+    /// Removes messages of the bot. One that is gone already is as good.
+    pub(super) async fn remove(
+        &self,
+        channel: ChannelId,
+        messages: impl IntoIterator<Item = MessageId> + Send,
+    ) {
+        remove(&self.rest, channel, messages).await;
+    }
+
+    async fn remember(&self, destination: &Destination, said: MessageId) {
+        let Some(answered) = destination.reply_to else { return };
+        let mut all = self.said(answered).await;
+        if all.contains(&said) || all.len() >= MOST {
+            return;
+        }
+        all.push(said);
+        let bytes = all.iter().flat_map(|id| id.get().to_le_bytes()).collect();
+        self.store.put(Shelf::Discord, key(answered), bytes, self.clock.now().plus(REMEMBERED));
+    }
+
+    /// What was said to a message.
+    async fn said(&self, answered: MessageId) -> Vec<MessageId> {
+        let Some(record) = self.store.get(Shelf::Discord, &key(answered)).await else { return Vec::new() };
+        let (numbers, _) = record.value.as_chunks::<8>();
+        let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        numbers.filter_map(NonZeroU64::new).map(MessageId::new).take(MOST).collect()
+    }
+
+    /// What was said to a message, which is forgotten by this.
+    pub(super) async fn take_said(&self, answered: MessageId) -> Vec<MessageId> {
+        let said = self.said(answered).await;
+        if !said.is_empty() {
+            self.store.remove(Shelf::Discord, key(answered));
+        }
+        said
+    }
+}
+
+/// Removes messages of the bot, for somebody who does not stay for it.
+pub(super) async fn remove(
+    rest: &Rest,
+    channel: ChannelId,
+    messages: impl IntoIterator<Item = MessageId> + Send,
+) {
+    let messages: Vec<MessageId> = messages.into_iter().collect();
+    for message in messages {
+        for _ in 0..TRIES {
+            match rest.delete(channel, message).await {
+                Ok(()) | Err(Refused::UnknownMessage) => break,
+                Err(Refused::Limited { retry_after, .. }) => sleep(retry_after.min(LONGEST_PAUSE)).await,
+                Err(Refused::Later { .. } | Refused::Unanswered) => sleep(PAUSE).await,
+                Err(refused) => {
+                    tracing::warn!(%channel, %message, error = %refused, "a message cannot be removed");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn key(answered: MessageId) -> String {
+    format!("said/{answered}")
+}

@@ -1,0 +1,184 @@
+//! A running session: takes what happens, and gives each thing to whoever deals with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serenity::model::application::Interaction;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::dedup::Processed;
+use crate::domain::FrontEnd;
+use crate::frontend::discord::Discord;
+use crate::frontend::discord::gateway::{Gateway, GatewayFailure, Happening};
+use crate::intake::Intake;
+use crate::queue::{Filter, Queue};
+
+/// Things of one kind that are dealt with at once. More wait for a place.
+const AT_ONCE: u32 = 256;
+/// How long what was said before the end may take to be dealt with.
+const GRACE: Duration = Duration::from_secs(5);
+/// Jobs of an earlier run whose messages are known; a longer backlog is rare, and what is lost is a cancellation.
+const RECALLED: usize = 10_000;
+
+/// Why a session ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was asked to.
+    Asked,
+    /// Discord does not let the bot go on.
+    Gateway(GatewayFailure),
+}
+
+/// The events of one connection.
+#[derive(Debug)]
+pub struct Session {
+    discord: Arc<Discord>,
+    gateway: Gateway,
+}
+
+/// What deals with events needs beside Discord.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) discord: Arc<Discord>,
+    pub(super) intake: Intake,
+    pub(super) processed: Processed,
+    pub(super) queue: Arc<dyn Queue>,
+}
+
+/// Places for those who are dealt with. Whoever gives a command has to be answered within three seconds, and waits for no
+/// message.
+#[derive(Debug)]
+struct Places {
+    messages: Arc<Semaphore>,
+    commands: Arc<Semaphore>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        let places = || Arc::new(Semaphore::new(usize::try_from(AT_ONCE).unwrap_or(1)));
+        Self { messages: places(), commands: places() }
+    }
+}
+
+impl Places {
+    fn of(&self, happening: &Happening) -> Arc<Semaphore> {
+        match happening {
+            Happening::Asked(_) => Arc::clone(&self.commands),
+            Happening::Written(_) | Happening::Previewed(..) | Happening::Deleted(..) => {
+                Arc::clone(&self.messages)
+            }
+        }
+    }
+
+    /// Waits until nobody has a place.
+    async fn all(&self) {
+        drop(self.messages.acquire_many(AT_ONCE).await);
+        drop(self.commands.acquire_many(AT_ONCE).await);
+    }
+}
+
+impl Session {
+    pub(super) const fn new(discord: Arc<Discord>, gateway: Gateway) -> Self {
+        Self { discord, gateway }
+    }
+
+    /// Takes messages until it is told to stop, or Discord closes the connection for good.
+    pub async fn run(
+        mut self,
+        intake: Intake,
+        processed: Processed,
+        queue: Arc<dyn Queue>,
+        stop: CancellationToken,
+    ) -> Ended {
+        let desk = Arc::new(Desk { discord: Arc::clone(&self.discord), intake, processed, queue });
+        desk.recall().await;
+        let places = Places::default();
+        let mut tasks: JoinSet<()> = JoinSet::new();
+        let discord = Arc::clone(&self.discord);
+        tasks.spawn(async move { discord.show_statuses().await });
+        let discord = Arc::clone(&self.discord);
+        tasks.spawn(async move { discord.offer_commands().await });
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break Ended::Asked,
+                failure = self.discord.rest.over() => break Ended::Gateway(failure),
+                happening = self.gateway.next() => match happening {
+                    Ok(happening) => desk.begin(happening, &places, &mut tasks),
+                    Err(failure) => break Ended::Gateway(failure),
+                },
+            }
+            while tasks.try_join_next().is_some() {}
+        };
+        let mut events = self.gateway.close().await;
+        // Discord will not say again what it has said: it is dealt with, and what is asked is put into the queue.
+        let rest = async {
+            while let Some(happening) = events.recv().await {
+                desk.begin(happening, &places, &mut tasks);
+            }
+            places.all().await;
+        };
+        if timeout(GRACE, rest).await.is_err() {
+            tracing::warn!("some of what was said in the last moment was not dealt with");
+        }
+        // Who waits for somebody else's request has a place in the queue.
+        tasks.shutdown().await;
+        ended
+    }
+}
+
+impl Desk {
+    /// Learns which messages asked for what is not done yet: when they are deleted, it is not to be done any more.
+    async fn recall(&self) {
+        let filter = Filter { most: RECALLED, ..Filter::default() };
+        match self.queue.list(filter).await {
+            Ok(jobs) => {
+                for job in jobs.iter().filter(|job| job.request.id.front_end() == FrontEnd::Discord) {
+                    self.discord.seen.insert(job.request.id.origin());
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "messages of an earlier run are not known; deleting them ends nothing");
+            }
+        }
+    }
+
+    /// Begins to deal with one thing, holding a place as long as that takes.
+    fn begin(self: &Arc<Self>, happening: Happening, places: &Places, tasks: &mut JoinSet<()>) {
+        let (desk, places) = (Arc::clone(self), places.of(&happening));
+        tasks.spawn(async move {
+            let place = places.acquire_owned().await;
+            let waiting = desk.deal_with(happening).await;
+            // Whoever waits for somebody else's request holds no place.
+            drop(place);
+            if let Some(waiting) = waiting {
+                waiting.await;
+            }
+        });
+    }
+
+    /// Deals with one thing; and what is left to wait for, if anything.
+    async fn deal_with(
+        self: &Arc<Self>,
+        happening: Happening,
+    ) -> Option<futures_util::future::BoxFuture<'static, ()>> {
+        match happening {
+            Happening::Written(message) => return self.written(*message).await,
+            Happening::Previewed(channel, message) => self.discord.cover_again(channel, message).await,
+            Happening::Deleted(channel, messages) => {
+                for message in messages {
+                    self.deleted(channel, message).await;
+                }
+            }
+            Happening::Asked(interaction) => match *interaction {
+                Interaction::Component(pressed) => self.pressed(pressed).await,
+                Interaction::Command(command) => self.commanded(command).await,
+                other => tracing::debug!(kind = ?other.kind(), "an interaction that nobody deals with"),
+            },
+        }
+        None
+    }
+}

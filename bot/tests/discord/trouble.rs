@@ -1,0 +1,120 @@
+//! Discord does not answer as it should, or the process ends in between: each request still has one answer.
+
+use azalea_bot::frontend::discord::{Ended, GatewayFailure};
+use serde_json::json;
+
+use crate::bot::Bot;
+use crate::double::GuildSpec;
+use crate::double::{Fault, Scope};
+use crate::films::{self, Film};
+use crate::house::{House, LINK};
+use crate::support::reply::Reply;
+
+/// Asks once while messages cannot be created in these ways; how many answers there are with media.
+async fn ask_through(faults: &[Fault]) -> usize {
+    let bot = Bot::with_video(films::ready()).await;
+    for fault in faults {
+        bot.discord.fail_next("POST", "/channels/*/messages", *fault, 1);
+    }
+    let asked = bot.mention(bot.ann, LINK);
+    let answers = bot.answers_to(asked, 1).await;
+    assert!(answers.iter().all(|answer| answer.attachments.len() == 1), "{answers:?}");
+    bot.idle().await;
+    let answers = bot.answers_to(asked, 1).await.len();
+    bot.end().await;
+    answers
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    let limited = |scope| Fault::Limited { scope, retry_after_ms: 50 };
+    for faults in [
+        [Fault::Status(502), Fault::Code(500, 0)],
+        [Fault::Drop, Fault::Code(503, 130_000)],
+        [limited(Scope::User), limited(Scope::Shared)],
+        [limited(Scope::Global), Fault::Status(502)],
+    ] {
+        assert_eq!(ask_through(&faults).await, 1, "{faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_on_its_way_back_is_not_posted_again() {
+    assert_eq!(ask_through(&[Fault::DropAfterDone]).await, 1);
+    assert_eq!(ask_through(&[Fault::DropAfterDone, Fault::DropAfterDone]).await, 1);
+}
+
+#[tokio::test]
+async fn what_discord_refuses_for_good_is_said() {
+    let bot = Bot::with_video(films::ready()).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Code(400, 20_009), 1);
+    let asked = bot.mention(bot.ann, LINK);
+    let told = bot.answers_to(asked, 1).await;
+    assert!(told[0].content.contains("filters"), "{}", told[0].content);
+    bot.idle().await;
+    bot.end().await;
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_end_is_answered_after_it() {
+    let house = House::with_video(films::ready()).await;
+    let film = films::ready();
+    let stalling = Reply::file(Film::clone(&film)).stall_after(film.len() / 2);
+    house.cdn.on("/v.mp4", [stalling, Reply::file(film)]);
+    let mut bot = Bot::in_house(house).await;
+    let (first, second) = (bot.mention(bot.ann, LINK), bot.mention(bot.bob, LINK));
+    bot.house.cdn.requests(1).await;
+    bot.discord.wait_until(|state| state.typing(bot.channel) == 2).await;
+    bot.stop().await;
+    assert!(
+        bot.discord.look(|state| state.replies(bot.channel)).iter().all(|reply| reply.attachments.is_empty())
+    );
+    bot.start().await;
+    let media = bot.answers_to(first, 1).await;
+    let pointer = bot.answers_to(second, 1).await;
+    let with_media = |answers: &[crate::double::Message]| {
+        answers.iter().filter(|answer| !answer.attachments.is_empty()).count()
+    };
+    assert_eq!(with_media(&media) + with_media(&pointer), 1);
+    bot.idle().await;
+    bot.end().await;
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_knows_is_said_plainly() {
+    let mut bot = Bot::asleep(House::new().await, GuildSpec::default()).await;
+    bot.house.post(&json!([]));
+    let config = bot.house.config.clone();
+    let wrong = azalea_bot::config::Secret::new("MTA.wrong.token-that-nobody-knows".to_owned());
+    let rooms = azalea_bot::app::Rooms::new(&config, bot.house.clock.clone()).unwrap();
+    let failure = azalea_bot::frontend::discord::Discord::connect(
+        &config,
+        &wrong,
+        rooms.store.clone(),
+        rooms.withdrawals.clone(),
+        bot.house.clock.clone(),
+    )
+    .await
+    .unwrap_err();
+    assert!(matches!(failure, GatewayFailure::Token), "{failure}");
+    rooms.store.close().await;
+    bot.start().await;
+    bot.end().await;
+}
+
+#[tokio::test]
+async fn a_token_that_becomes_invalid_ends_the_session() {
+    let mut bot = Bot::with_video(films::ready()).await;
+    bot.discord.revoke_token();
+    let ended = bot.over().await;
+    assert!(matches!(ended, Ended::Gateway(GatewayFailure::Token)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_refused_token_in_one_answer_ends_the_session_too() {
+    let mut bot = Bot::with_video(films::ready()).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Code(401, 0), 1);
+    bot.mention(bot.ann, LINK);
+    let ended = bot.over().await;
+    assert!(matches!(ended, Ended::Gateway(GatewayFailure::Token)), "{ended:?}");
+}
