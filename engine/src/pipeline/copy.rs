@@ -170,9 +170,16 @@ impl VideoCopy {
             return Err(Error::corrupt("the video has no packets"));
         }
         rebuild_dts(&mut self.samples)?;
+        is_shown(&self.samples)?;
         let format = VideoFormat { avcc: self.avcc, dimensions: self.dimensions, color };
         Ok(Track { format, timescale: self.clock.timescale(), samples: self.samples })
     }
+}
+
+/// A track that is over before the presentation begins is no part of it, and an mp4 cannot say so.
+fn is_shown(samples: &[Sample]) -> Result<(), Error> {
+    let shown = samples.iter().any(|sample| sample.pts.saturating_add(i64::from(sample.duration)) > 0);
+    if shown { Ok(()) } else { Err(Error::corrupt("the stream ends before the presentation begins")) }
 }
 
 /// Units that a player does not need: besides the redundant ones, SEI, which may hold anything.
@@ -248,6 +255,7 @@ impl AudioCopy {
         let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else {
             return Err(Error::corrupt("the sound has no packets"));
         };
+        is_shown(&self.samples)?;
         let ticks = last.pts.saturating_add(i64::from(last.duration)).saturating_sub(first.pts.max(0));
         let seconds = Timestamp::from_micros(ticks.max(0)).seconds() * 1e6 / f64::from(timescale.max(1));
         let duration = Duration::try_from_secs_f64(seconds).unwrap_or_default();

@@ -145,7 +145,11 @@ impl<'a> Decoding<'a> {
         if !self.draining {
             self.draining = true;
             self.silent = 0;
-            self.decoder.send(None).map_err(|fault| fault.internal("the decoder cannot be drained"))?;
+            // Some decoders look at what they still hold, and say that it is damaged, before they take the end.
+            if let Err(fault) = self.decoder.send(None) {
+                tracing::debug!(reason = fault.text(), "what the decoder still holds is damaged");
+                self.damaged += 1;
+            }
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub(crate) fn encode(
     let mut mixer = Mixer::new(plan, span)?;
     while let Some(frame) = decoding.next()? {
         control.stop()?;
-        mixer.take(frame)?;
+        mixer.take(frame, control)?;
         // Making the sound is a small part of a job with pictures, and all of one without.
         control.advance(0.05 * mixer.seconds() / span.duration().seconds().max(0.1));
     }
@@ -60,7 +60,9 @@ struct Mixer {
     skip: usize,
     /// Samples given to the encoder.
     given: u64,
-    /// Samples after which the span is over.
+    /// Samples that the span is long.
+    whole: u64,
+    /// Samples after which nothing is taken any more.
     most: u64,
     samples: Vec<Sample>,
     bytes: u64,
@@ -74,7 +76,9 @@ impl Mixer {
             bit_rate: plan.bit_rate,
         })?;
         let channels = usize::try_from(plan.channels).unwrap_or(2);
-        let most = if span.ends_early { span.duration().ticks(plan.sample_rate, 1) } else { i64::MAX };
+        let whole = u64::try_from(span.duration().ticks(plan.sample_rate, 1)).unwrap_or(0);
+        // Where the source ends is the container's word, which may be too early.
+        let most = if span.ends_early { whole } else { u64::MAX };
         Ok(Self {
             path: SoundPath { sample_rate: plan.sample_rate, channels: plan.channels },
             graph: None,
@@ -84,7 +88,8 @@ impl Mixer {
             begun: false,
             skip: 0,
             given: 0,
-            most: u64::try_from(most).unwrap_or(0),
+            whole,
+            most,
             samples: Vec::new(),
             bytes: 0,
         })
@@ -95,7 +100,7 @@ impl Mixer {
             / f64::from(self.path.sample_rate)
     }
 
-    fn take(&mut self, mut frame: Frame) -> Result<(), Error> {
+    fn take(&mut self, mut frame: Frame, control: &Control) -> Result<(), Error> {
         let shape = frame.sound_shape();
         if shape.sample_rate == 0 || shape.channels == 0 || frame.samples() == 0 {
             return Ok(());
@@ -107,7 +112,7 @@ impl Mixer {
         let tolerated = if self.begun { TOLERATED.micros() } else { 0 };
         self.begun = true;
         if off.micros() > tolerated {
-            self.silence(off)?;
+            self.silence(off, control)?;
             self.expected = time;
         } else if off.micros() < -tolerated {
             self.skip = self.skip.saturating_add(self.samples_in(Timestamp::ZERO.minus(off)));
@@ -129,11 +134,20 @@ impl Mixer {
         usize::try_from(time.ticks(self.path.sample_rate, 1)).unwrap_or(0)
     }
 
-    /// Fills a gap, a second at a time so that a long one needs no memory.
-    fn silence(&mut self, length: Timestamp) -> Result<(), Error> {
-        let mut left = self.samples_in(length);
+    /// Fills a gap, a second at a time so that a long one needs no memory. Only up to the end: what claims to be later
+    /// than that has a wrong time stamp, and comes next.
+    fn silence(&mut self, length: Timestamp, control: &Control) -> Result<(), Error> {
+        let gap = self.samples_in(length);
+        // A gap in what is left out is left out with it.
+        let skipped = self.skip.min(gap);
+        self.skip -= skipped;
+        let held = self.waiting.first().map_or(0, Vec::len);
+        let filled = self.given.saturating_add(u64::try_from(held).unwrap_or(u64::MAX));
+        let room = usize::try_from(self.whole.saturating_sub(filled)).unwrap_or(usize::MAX);
+        let mut left = (gap - skipped).min(room);
         let second = usize::try_from(self.path.sample_rate).unwrap_or(48_000);
         while left > 0 && self.given < self.most {
+            control.stop()?;
             let now = left.min(second);
             for channel in &mut self.waiting {
                 channel.resize(channel.len().saturating_add(now), 0.0);

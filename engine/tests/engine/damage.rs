@@ -1,6 +1,8 @@
 //! Files that are cut or damaged never get the better of the engine.
 
-use azalea_engine::{Action, Bytes, Error, ErrorKind, OutputKind};
+use std::time::Duration;
+
+use azalea_engine::{Action, Bytes, Error, ErrorKind, OutputKind, Wanted};
 
 use crate::support::clips::make;
 use crate::support::look::{assert_decodes, picture_times};
@@ -140,4 +142,47 @@ fn cut_file_gives_what_is_there_and_says_so() {
     let seconds = fitted.report().duration.as_secs_f64();
     assert!((0.3..1.0).contains(&seconds), "{seconds}");
     assert_decodes(fitted.bytes());
+}
+
+#[test]
+fn sound_that_is_over_before_the_first_picture_is_left_out() {
+    let whole =
+        make("e.flv", &format!("{SMALL} {TONE} -c:v libx264 -pix_fmt yuv420p -c:a aac -fflags +bitexact"));
+    // One packet of sound has arrived, and it ends as the pictures, which are delayed for reordering, begin.
+    let mut lost = 0;
+    check(
+        "a flv that is cut early",
+        (2..CASES * 3).map(|case| whole.slice(..whole.len() * case / (CASES * 4))).inspect(|_| lost += 1),
+    );
+    assert_eq!(lost, CASES * 3 - 2);
+}
+
+/// Once, two days of silence were made, with a memory for it, and the job's thread went on long after its time was over.
+#[test]
+fn sound_that_claims_to_come_from_another_day_is_put_where_it_belongs() {
+    let fragments = "-g 3 -movflags +frag_keyframe+empty_moov+default_base_moof";
+    let whole = make("f.mp4", &format!("{SMALL} {TONE} -c:v libx264 -pix_fmt yuv420p -c:a aac {fragments}"));
+    let mut bytes = whole.to_vec();
+    let places: Vec<usize> = (0..bytes.len() - 4).filter(|&at| &bytes[at..at + 4] == b"tfdt").collect();
+    // Name, version and flags, and the time of a track's first sample in this fragment in 64 bits.
+    let sound = places[1] + 8;
+    bytes[sound..sound + 8].copy_from_slice(&(-(1_i64 << 32)).to_be_bytes());
+    let fitted = try_fit(&bytes.into(), within(LIMIT).wanted(Wanted::AudioOnly)).unwrap();
+    let seconds = fitted.report().duration.as_secs_f64();
+    assert!((0.5..1.5).contains(&seconds), "{seconds}");
+    assert!(fitted.report().wall < Duration::from_secs(10), "{:?}", fitted.report().wall);
+}
+
+#[test]
+fn av1_that_is_damaged_at_its_end_is_survived() {
+    let whole = make(
+        "g.mkv",
+        "-f lavfi -i testsrc2=size=96x64:rate=10:duration=0.6 -c:v libaom-av1 -cpu-used 8 -usage realtime",
+    );
+    let damaged = (0..whole.len()).rev().step_by(37).map(|at| {
+        let mut bytes = whole.to_vec();
+        bytes[at] ^= 0x55;
+        Bytes::from(bytes)
+    });
+    check("a flipped av1", damaged);
 }
