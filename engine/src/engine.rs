@@ -13,7 +13,7 @@ use crate::fit::Fit;
 use crate::limits::Limits;
 use crate::media::MediaInfo;
 use crate::pipeline::{self, JobContext};
-use crate::pool::{self, Pool, Submission, ThreadBudget, Ticket, Watcher, Work};
+use crate::pool::{self, Pool, Porter, Submission, ThreadBudget, Ticket, Watcher, Work};
 use crate::probe;
 use crate::progress::{Control, Progress};
 use crate::report::Fitted;
@@ -46,12 +46,14 @@ use crate::source::Source;
 pub struct Engine {
     pool: Pool<Fitted>,
     threads: Arc<ThreadBudget>,
+    /// Opens files for the workers, which cannot; `None` where they can.
+    porter: Option<Arc<Porter>>,
 }
 
 impl Engine {
     /// Starts to build an engine.
     pub const fn builder() -> EngineBuilder {
-        EngineBuilder { threads: None, queue_depth: DEFAULT_QUEUE_DEPTH }
+        EngineBuilder { threads: None, queue_depth: DEFAULT_QUEUE_DEPTH, confined: true }
     }
 
     /// Enqueues a job, or says at once that the queue is full. Never blocks.
@@ -73,8 +75,8 @@ impl Engine {
 
     /// Tells what a file is without decoding it.
     ///
-    /// Works on the calling thread and blocks it, for a growing source until enough of it has arrived; it
-    /// needs no place in the queue. It ends after [`Limits::wall_time`] at the latest, or when a call to a
+    /// Blocks the calling thread, for a growing source until enough of it has arrived; it needs no place in the
+    /// queue. Works there, or on a thread of its own when the engine is [confined](EngineBuilder::confined). It ends after [`Limits::wall_time`] at the latest, or when a call to a
     /// reader of your own returns.
     ///
     /// # Errors
@@ -84,13 +86,21 @@ impl Engine {
     pub fn probe(&self, source: Source, limits: &Limits) -> Result<MediaInfo, Error> {
         let control = Arc::new(Control::new());
         control.start_clock(limits.wall_time);
-        pool::catch(|| probe::probe(source, limits, &control))
-            .map_err(|error| control.stop().err().map_or(error, Error::from))
+        let looked = if self.porter.is_some() {
+            source.opened().and_then(|source| pool::apart(|| probe::probe(source, limits, &control)))
+        } else {
+            pool::catch(|| probe::probe(source, limits, &control))
+        };
+        looked.map_err(|error| control.stop().err().map_or(error, Error::from))
     }
 
     fn work(&self, source: Source, fit: Fit) -> Work<Fitted> {
-        let threads = Arc::clone(&self.threads);
+        let (threads, porter) = (Arc::clone(&self.threads), self.porter.clone());
         Box::new(move |control| {
+            let source = match porter {
+                Some(porter) if source.is_named() => porter.fetch(control, move || source.opened())??,
+                _ => source,
+            };
             let _seat = threads.seat();
             let context = JobContext { control: Arc::clone(control), threads: Arc::clone(&threads) };
             pipeline::run(source, &fit, &context)
@@ -104,6 +114,7 @@ impl Engine {
 pub struct EngineBuilder {
     threads: Option<usize>,
     queue_depth: usize,
+    confined: bool,
 }
 
 impl EngineBuilder {
@@ -127,7 +138,17 @@ impl EngineBuilder {
         self
     }
 
-    /// Starts the threads, named `azalea-0` and so on, and `azalea-clock`, which keeps the deadlines.
+    /// Chooses whether the threads that read the input's bytes are denied files and connections; they are unless set.
+    ///
+    /// What the system can deny is told by [`confinement`](crate::confinement). Named files are opened for them by
+    /// another thread, so only a [`Source::reader`] that opens something itself needs an engine that is not confined.
+    pub const fn confined(mut self, confined: bool) -> Self {
+        self.confined = confined;
+        self
+    }
+
+    /// Starts the threads, named `azalea-0` and so on, `azalea-clock`, which keeps the deadlines, and
+    /// `azalea-porter`, which opens files.
     ///
     /// # Errors
     /// `Internal` when the system refuses a thread.
@@ -136,8 +157,10 @@ impl EngineBuilder {
             .threads
             .unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZeroUsize::get))
             .clamp(1, MOST_THREADS);
-        let pool = Pool::start(threads, self.queue_depth.clamp(1, MOST_QUEUE_DEPTH))?;
-        Ok(Engine { pool, threads: ThreadBudget::new(threads) })
+        let depth = self.queue_depth.clamp(1, MOST_QUEUE_DEPTH);
+        let porter = if self.confined { Some(Arc::new(Porter::start()?)) } else { None };
+        let pool = Pool::start(threads, depth, self.confined)?;
+        Ok(Engine { pool, threads: ThreadBudget::new(threads), porter })
     }
 }
 

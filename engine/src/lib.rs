@@ -24,6 +24,7 @@
 
 #![deny(unsafe_code)]
 
+mod confine;
 mod engine;
 mod error;
 mod fit;
@@ -44,6 +45,7 @@ mod units;
 
 pub use bytes::Bytes;
 
+pub use confine::{Confinement, confinement};
 pub use engine::{Engine, EngineBuilder, JobControl, JobHandle, Submit};
 pub use error::{Error, ErrorKind};
 pub use fit::{Fit, ParsePresetError, Preset, Verify, Wanted};

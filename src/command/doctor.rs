@@ -8,7 +8,7 @@ use azalea_bot::frontend::discord::invitation_of;
 use azalea_bot::frontend::operator::{Operator, OperatorError};
 use azalea_bot::queue::Stats;
 use azalea_bot::source::{YtDlpFacts, YtDlpSettings};
-use azalea_engine::BuildFacts;
+use azalea_engine::{BuildFacts, Confinement};
 use serde_json::{Value, json};
 
 use crate::cli::Format;
@@ -90,6 +90,7 @@ fn rows(build: &BuildFacts) -> Vec<Row> {
         Ok(threads) => Row::new(State::Ok, "threads", threads.to_string()),
         Err(cause) => Row::new(State::Warn, "threads", format!("unknown ({cause}), so one is used")),
     });
+    rows.push(confinement(azalea_engine::confinement()));
     let folder = std::env::temp_dir();
     rows.push(match output::check_writable(&folder) {
         Ok(()) => Row::new(State::Ok, "temp dir", format!("{} can be written", folder.display())),
@@ -98,6 +99,27 @@ fn rows(build: &BuildFacts) -> Vec<Row> {
         }
     });
     rows
+}
+
+/// What threads that read strangers' bytes can still open.
+fn confinement(can: Confinement) -> Row {
+    const CONFINED: &str = "confinement";
+    let text = match can {
+        Confinement { files: true, connections: true } => {
+            return Row::new(
+                State::Ok,
+                CONFINED,
+                "engine threads can open neither files nor TCP connections",
+            );
+        }
+        Confinement { files: true, connections: false } => {
+            "engine threads can open no files; to deny them TCP connections takes Linux 6.7 or newer"
+        }
+        Confinement { files: false, .. } => {
+            "engine threads are denied nothing: that takes Linux 5.13 or newer, with Landlock enabled"
+        }
+    };
+    Row::new(State::Warn, CONFINED, text)
 }
 
 /// What the bot needs besides the engine.

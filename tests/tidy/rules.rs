@@ -43,8 +43,9 @@ const PUBLIC: [&str; 7] = ["units", "limits", "media", "progress", "fit", "repor
 const WORKSHOPS: [&str; 7] = ["planner", "libav", "mp4", "picture", "sniff", "source", "pool"];
 
 /// Which rooms of the engine each room may name, besides itself. `lib` is the face and names all.
-const ENGINE: [(&str, &[&[&str]]); 17] = [
+const ENGINE: [(&str, &[&[&str]]); 18] = [
     ("units", &[]),
+    ("confine", &[]),
     ("limits", &[&["units"]]),
     ("media", &[&["units"]]),
     ("progress", &[&["units"]]),
@@ -57,7 +58,7 @@ const ENGINE: [(&str, &[&[&str]]); 17] = [
     ("picture", &[&WORDS]),
     ("sniff", &[&WORDS]),
     ("source", &[&PUBLIC]),
-    ("pool", &[&PUBLIC]),
+    ("pool", &[&PUBLIC, &["confine"]]),
     ("pipeline", &[&PUBLIC, &WORKSHOPS]),
     ("probe", &[&PUBLIC, &["libav", "mp4", "picture", "sniff", "source", "pipeline"]]),
     ("engine", &[&PUBLIC, &WORKSHOPS, &["pipeline", "probe"]]),

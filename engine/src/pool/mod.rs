@@ -23,16 +23,19 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
+use crate::confine;
 use crate::error::Error;
 
 mod budget;
 mod clock;
 mod job;
+mod porter;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use budget::ThreadBudget;
 pub(crate) use job::{Ticket, Watcher, Work, catch};
+pub(crate) use porter::Porter;
 
 use clock::Clock;
 use job::Job;
@@ -51,11 +54,12 @@ pub(crate) struct Pool<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// Starts `threads` workers behind a queue of `depth` jobs; zero counts as one in both.
+    /// Starts `threads` workers behind a queue of `depth` jobs; zero counts as one in both. Those that are confined
+    /// can open no file by name, and no connection.
     ///
     /// # Errors
     /// `Internal` when the system refuses a thread; those already started are stopped.
-    pub(crate) fn start(threads: usize, depth: usize) -> Result<Self, Error> {
+    pub(crate) fn start(threads: usize, depth: usize, confined: bool) -> Result<Self, Error> {
         // A queue without a place would be a rendezvous, which takes a job only while a worker is idle.
         let depth = depth.max(1);
         let (sender, queue) = crossbeam_channel::bounded(depth);
@@ -66,6 +70,9 @@ impl<T: Send + 'static> Pool<T> {
             let (intake, queue, deadlines) =
                 (Arc::clone(&pool.intake), pool.queue.clone(), pool.clock.deadlines());
             let worker = spawn(format!("azalea-{index}"), move || {
+                if confined {
+                    confine::this_thread();
+                }
                 for job in &queue {
                     intake.begin(&job);
                     job.run(&deadlines);
@@ -271,6 +278,22 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Result<JoinHandl
         .name(name)
         .spawn(body)
         .map_err(|cause| Error::internal(format!("{failed}: {cause}")))
+}
+
+/// Does the work on a confined thread of its own, `azalea-probe`, and waits for it.
+///
+/// # Errors
+/// The work's own, and `Internal` when it panics or the system refuses a thread.
+pub(crate) fn apart<R: Send>(work: impl FnOnce() -> Result<R, Error> + Send) -> Result<R, Error> {
+    thread::scope(|scope| {
+        let confined = || {
+            confine::this_thread();
+            catch(work)
+        };
+        let thread = thread::Builder::new().name("azalea-probe".to_owned()).spawn_scoped(scope, confined);
+        let thread = thread.map_err(|cause| Error::internal(format!("cannot start a thread: {cause}")))?;
+        thread.join().unwrap_or_else(|_| Err(Error::internal("a thread died")))
+    })
 }
 
 /// Waits for a thread to end, unless it is the one that asks: the last owner of an engine may be a task that

@@ -12,7 +12,7 @@ use crate::progress::{Control, Stage};
 const LONG: Duration = Duration::from_secs(3600);
 
 fn pool(threads: usize, depth: usize) -> Pool<u32> {
-    Pool::start(threads, depth).unwrap()
+    Pool::start(threads, depth, true).unwrap()
 }
 
 fn work(body: impl FnOnce(&Arc<Control>) -> Result<u32, Error> + Send + 'static) -> Work<u32> {
@@ -365,7 +365,7 @@ fn dropped_ticket_lets_go_of_what_the_queued_job_holds() {
 
 #[test]
 fn late_result_is_dropped() {
-    let pool: Pool<Arc<()>> = Pool::start(1, 1).unwrap();
+    let pool: Pool<Arc<()>> = Pool::start(1, 1, false).unwrap();
     let (begin, begun) = bounded(1);
     let (gate, closed) = bounded::<()>(0);
     let value = Arc::new(());

@@ -36,6 +36,7 @@ pub struct Source(Kind);
 
 enum Kind {
     Path(PathBuf),
+    File(File),
     Bytes(Bytes),
     Reader(Box<dyn ReadSeek>),
     Growing(GrowingReader),
@@ -57,6 +58,9 @@ impl Source {
     }
 
     /// Anything that can be read and seeked, from its first byte on, wherever it stands now.
+    ///
+    /// It is called on threads that can open neither files nor connections, unless the engine was built with
+    /// [`confined(false)`](crate::EngineBuilder::confined): open what it reads from before.
     ///
     /// A call that blocks cannot be interrupted: after a cancel the job's handle is ready at once, but one of
     /// the engine's threads stays with the call until it returns. What is downloaded goes into
@@ -89,6 +93,22 @@ impl Source {
         (writer, Self(Kind::Growing(reader)))
     }
 
+    /// Whether there is a name to be opened.
+    pub(crate) const fn is_named(&self) -> bool {
+        matches!(self.0, Kind::Path(_))
+    }
+
+    /// The same source with what is named opened, for a thread that can open nothing.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub(crate) fn opened(self) -> Result<Self, Error> {
+        match self.0 {
+            Kind::Path(path) => open_file(&path).map(|file| Self(Kind::File(file))),
+            other => Ok(Self(other)),
+        }
+    }
+
     /// Opens the source for the one job that reads it.
     ///
     /// # Errors
@@ -96,6 +116,7 @@ impl Source {
     pub(crate) fn open(self, control: &Arc<Control>) -> Result<Reader, Error> {
         let inner = match self.0 {
             Kind::Path(path) => Inner::File(FileReader::new(open_file(&path)?)),
+            Kind::File(file) => Inner::File(FileReader::new(file)),
             Kind::Bytes(bytes) => Inner::Bytes(Cursor::new(bytes)),
             Kind::Reader(reader) => Inner::Foreign(reader),
             Kind::Growing(reader) => Inner::Growing(reader),
@@ -113,6 +134,7 @@ impl fmt::Debug for Source {
         let mut source = f.debug_tuple("Source");
         match &self.0 {
             Kind::Path(path) => source.field(path),
+            Kind::File(file) => source.field(file),
             Kind::Bytes(bytes) => source.field(&format_args!("{} bytes", bytes.len())),
             Kind::Reader(_) => source.field(&format_args!("a reader")),
             Kind::Growing(reader) => source.field(reader),

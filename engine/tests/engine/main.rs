@@ -10,6 +10,7 @@
 
 mod budget;
 mod colour;
+mod confined;
 mod damage;
 mod failures;
 mod forms;
