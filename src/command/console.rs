@@ -21,6 +21,9 @@ use crate::terminal::Screen;
 
 /// How long answers that were given at the end have to be printed.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long, at the end, the last requests have to be stored as done, and how often it is looked.
+const SETTLED_WITHIN: Duration = Duration::from_secs(2);
+const SETTLING: Duration = Duration::from_millis(10);
 
 pub(crate) fn run(
     settings: &ConsoleSettings,
@@ -64,6 +67,13 @@ pub(crate) fn run(
         tokio::pin!(both);
         let stopped = tokio::select! {
             result = &mut both => {
+                // All is printed; that the last one is done is perhaps still being stored.
+                let settled = async {
+                    while app.unfinished().await > 0 {
+                        tokio::time::sleep(SETTLING).await;
+                    }
+                };
+                drop(tokio::time::timeout(SETTLED_WITHIN, settled).await);
                 app.stop().await;
                 return result;
             }
