@@ -82,17 +82,21 @@ impl Rooms {
         );
         let sources = source_settings(config);
         let always = base_urls(config).map_err(|error| wrong(&error))?;
-        let egress = Egress::new(&EgressSettings {
-            allow_private: config.download.allow_private,
-            allow_hosts: config.download.allow_hosts.clone(),
-            always,
-        })
-        .map_err(|error| wrong(&error))?;
-        let http = Http::new(HttpSettings { clock: clock.clone(), ..HttpSettings::new(egress_rule(egress)) })
+        let client = |always: Vec<Url>| {
+            let egress = Egress::new(&EgressSettings {
+                allow_private: config.download.allow_private,
+                allow_hosts: config.download.allow_hosts.clone(),
+                always,
+            })
             .map_err(|error| wrong(&error))?;
+            Http::new(HttpSettings { clock: clock.clone(), ..HttpSettings::new(egress_rule(egress)) })
+                .map_err(|error| wrong(&error))
+        };
+        // Where a source stands is the operator's word; where media stand is the source's, which counts for less.
+        let (http, media_http) = (client(always)?, client(Vec::new())?);
         let resolver = Resolver::new(&sources, &http, store.clone(), clock.clone(), tracker.clone())
             .map_err(|error| wrong(&error))?;
-        let optimizer = Optimizer::new(optimize_settings(config), http, artifacts, tracker.clone())?;
+        let optimizer = Optimizer::new(optimize_settings(config), media_http, artifacts, tracker.clone())?;
         let processed = Processed::new(
             ProcessedSettings {
                 ttl: config.dedup.processed_ttl,

@@ -121,6 +121,8 @@ impl X {
         command.env("AZALEA_SOURCES__ORDER", "vxtwitter");
         command.env("AZALEA_SOURCES__VXTWITTER__BASE_URL", &self.base);
         command.env("AZALEA_SOURCES__FXTWITTER__BASE_URL", &self.base);
+        command.env("AZALEA_DOWNLOAD__ALLOW_HOSTS", "127.0.0.1");
+        command.env("AZALEA_DOWNLOAD__ALLOW_PRIVATE", "true");
         command
     }
 

@@ -104,8 +104,10 @@ async fn guarded(hosts: &[&str]) -> House {
 
 #[tokio::test]
 async fn a_medium_that_leads_into_the_inside_is_asked_nowhere() {
-    let house = guarded(&["*.twimg.com"]).await;
-    let neighbour = house.cdn.url("/secret");
+    let mut house = guarded(&["127.0.0.1"]).await;
+    // Or the first step would not be taken.
+    house.config.download.allow_private = true;
+    let neighbour = house.cdn.url("/secret").as_str().replace("127.0.0.1", "localhost");
     let ways = [
         "http://169.254.169.254/latest/meta-data/",
         "https://169.254.169.254/latest/meta-data/",
@@ -142,11 +144,22 @@ async fn a_medium_that_leads_into_the_inside_is_asked_nowhere() {
 #[tokio::test]
 async fn an_address_of_the_inside_is_not_asked_even_when_its_host_is_on_the_list() {
     let house = guarded(&["169.254.169.254", "127.0.0.1"]).await;
-    house.x.on("/v.mp4", [Reply::redirect("https://169.254.169.254/latest/meta-data/")]);
+    let mut medium = house.video("/unused");
+    medium["url"] = json!("https://169.254.169.254/latest/meta-data/");
+    let failure = told_of(&house, &json!([medium])).await;
+    assert!(matches!(failure, Failure::Forbidden { .. }), "{failure:?}");
+}
+
+/// Once, what was configured as the address of a source was asked for media too, whatever is said of those.
+#[tokio::test]
+async fn a_medium_that_stands_where_a_source_does_is_judged_like_all_others() {
+    let house = guarded(&["*.twimg.com"]).await;
+    house.x.on("/v.mp4", [Reply::file(films::ready())]);
     let mut medium = house.video("/unused");
     medium["url"] = json!(house.x.url("/v.mp4").as_str());
     let failure = told_of(&house, &json!([medium])).await;
     assert!(matches!(failure, Failure::Forbidden { .. }), "{failure:?}");
+    assert_eq!(house.x.hits("/v.mp4"), 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The connection that Discord's events come through.
 //!
-//! The library keeps it up: heartbeats, resumes, reconnects, shards, the budget of identifications. What may concern the
+//! The library keeps it up: heartbeats, resumes, reconnects, shards. The budget of identifications is
+//! looked at before it is started, and not when it identifies anew by itself. What may concern the
 //! bot comes out as [`Happening`]s, in a queue that loses nothing. Most of what is said in a server concerns nobody here
 //! and ends in this room.
 
