@@ -23,6 +23,7 @@ use crate::guard::audience::Place;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::optimize::{Facts, Times};
 use crate::pipeline::posting::Posting;
+use crate::store::Unfinished;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -108,6 +109,8 @@ pub struct Terminal {
     names: Names,
     /// The number of the last answer; read from the folder before the first one.
     answers: OnceCell<AtomicU64>,
+    /// Whether what an earlier run left half written was removed.
+    tidied: OnceCell<()>,
     clock: Clock,
     /// An event is over when it has been read, and not before.
     patient: bool,
@@ -128,8 +131,8 @@ impl Terminal {
         names: Names,
     ) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS);
-        let terminal =
-            Self { folder, layout, limit, events, names, answers: OnceCell::new(), clock, patient: false };
+        let (answers, tidied) = (OnceCell::new(), OnceCell::new());
+        let terminal = Self { folder, layout, limit, events, names, answers, tidied, clock, patient: false };
         (terminal, receiver)
     }
 
@@ -181,6 +184,23 @@ impl Terminal {
         answers.await.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
+    /// Removes what an earlier run, which was killed, left half written: once, before the first file.
+    async fn tidy(&self) {
+        let tidying = || async {
+            let (folder, by_channel) = (self.folder.clone(), self.layout == Layout::ByChannel);
+            let tidying = move || {
+                let channels = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+                channels
+                    .filter(|_| by_channel)
+                    .for_each(|channel| Unfinished::remove_leftovers(&channel.path()));
+                Unfinished::remove_leftovers(&folder);
+            };
+            // What stays is no more than a file too many.
+            drop(tokio::task::spawn_blocking(tidying).await);
+        };
+        self.tidied.get_or_init(tidying).await;
+    }
+
     fn folder_of(&self, channel: ChannelId) -> PathBuf {
         match self.layout {
             Layout::Flat => self.folder.clone(),
@@ -197,6 +217,7 @@ impl Terminal {
         };
         let messages: Vec<MessageId> = NonZeroU64::new(number).map(MessageId::new).into_iter().collect();
         posting.begin(request.destination.channel, 1, messages.clone()).await?;
+        self.tidy().await;
         let folder = self.folder_of(request.destination.channel);
         tokio::fs::create_dir_all(&folder)
             .await

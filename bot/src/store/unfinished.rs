@@ -22,6 +22,29 @@ impl Unfinished {
         Self::create_as(dir, || format!("{:016x}.part", fastrand::u64(..)))
     }
 
+    /// Removes a file of this kind whose writer is gone: then its lock can be had.
+    pub(crate) fn remove_if_left(path: &Path) {
+        let Ok(file) = File::open(path) else { return };
+        if file.try_lock().is_ok() {
+            let _ = fs::remove_file(path);
+        }
+        // Unlocked only now: a writer who waited for the lock sees that its file is gone.
+        drop(file);
+    }
+
+    /// Removes what writers that are gone left in this folder. What else stands there stays, whatever its name ends in.
+    pub(crate) fn remove_leftovers(dir: &Path) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let is_ours =
+                entry.file_name().to_str().and_then(|name| name.strip_suffix(".part")).is_some_and(|stem| {
+                    stem.len() == 16 && stem.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+                });
+            if is_ours {
+                Self::remove_if_left(&entry.path());
+            }
+        }
+    }
+
     fn create_as(dir: &Path, mut name: impl FnMut() -> String) -> io::Result<Self> {
         for _ in 0..CREATE_ATTEMPTS {
             let path = dir.join(name());
@@ -101,6 +124,22 @@ mod tests {
         unfinished.finish(&folder.path().join("a.mp4")).unwrap();
         assert_eq!(names(folder.path()), ["1.part", "a.mp4", "target"]);
         assert_eq!(fs::read(target).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn what_writers_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["0123456789abcdef.part", "0123456789abcdeg.part", "film.part", "0123456789abcdef.mp4"] {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        let under_way = Unfinished::create(folder.path()).unwrap();
+        Unfinished::remove_leftovers(folder.path());
+        let left = names(folder.path());
+        assert_eq!(left.len(), 4, "{left:?}");
+        assert!(!left.contains(&"0123456789abcdef.part".to_owned()), "{left:?}");
+        drop(under_way);
+        assert_eq!(names(folder.path()).len(), 3);
+        Unfinished::remove_leftovers(&folder.path().join("not there"));
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Folder {
             let Ok(facts) = file.metadata() else { continue };
             let stamped = wall_time(&facts);
             match path.extension().and_then(|extension| extension.to_str()) {
-                Some("part") => remove_if_left(&path),
+                Some("part") => Unfinished::remove_if_left(&path),
                 Some("media") => {
                     if let Some(hash) = hash_in_name(&path) {
                         contents.push((hash, facts.len(), stamped));
@@ -290,16 +290,6 @@ impl Folder {
     fn media(&self, hash: ContentHash) -> PathBuf {
         self.dir.join(format!("{hash}.media"))
     }
-}
-
-/// Removes a part file whose writer is gone: then its lock can be had.
-fn remove_if_left(path: &Path) {
-    let Ok(file) = File::open(path) else { return };
-    if file.try_lock().is_ok() {
-        let _ = fs::remove_file(path);
-    }
-    // Unlocked only now: a writer who waited for the lock sees that its file is gone.
-    drop(file);
 }
 
 /// What an entry's file says, and the facts.
