@@ -13,7 +13,8 @@ use azalea_bot::clock::Clock;
 use azalea_bot::config::{Config, EnginePreset, SourceChoice};
 use azalea_bot::dedup::Delivered;
 use azalea_bot::domain::{
-    ChannelId, Destination, Failure, FrontEnd, LimitClass, MessageId, Options, Request, Stage, UserId,
+    ChannelId, Destination, Failure, FrontEnd, LimitClass, MessageId, Options, Request, Stage, Telling,
+    UserId,
 };
 use azalea_bot::frontend::demo::server::{DemoServer, ServerSettings};
 use azalea_bot::guard::audience::Place;
@@ -193,8 +194,12 @@ impl Delivery for Recorder {
         Box::pin(self.post(request, parcel))
     }
 
-    fn tell<'a>(&'a self, _: &'a Request, notice: Notice) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    fn tell<'a>(
+        &'a self,
+        _: &'a Request,
+        notice: Notice,
+    ) -> Pin<Box<dyn Future<Output = Telling> + Send + 'a>> {
         drop(self.posted.send(Err(notice)));
-        Box::pin(std::future::ready(()))
+        Box::pin(std::future::ready(Telling::Settled))
     }
 }

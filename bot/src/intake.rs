@@ -10,12 +10,13 @@ use std::time::Duration;
 use crate::clock::{Clock, instant};
 use crate::dedup::{Delivered, Desk, Ended, Place, Processed, WaitOutcome, Waiter};
 use crate::domain::{
-    ChannelId, DeliveryKey, Destination, FrontEnd, GuildId, MessageId, Options, Request, RequestId, UserId,
-    find_links,
+    ChannelId, DeliveryKey, Destination, FrontEnd, GuildId, MessageId, Options, Request, RequestId, Telling,
+    UserId, find_links,
 };
 use crate::guard::rate::{RateAnswer, RateLimiter, Requester};
 use crate::metrics::{Counter, Tracker};
 use crate::queue::{Durability, Enqueued, JobId, JobResult, NewJob, Priority, Queue, QueueError, StateKind};
+use tokio::time::sleep;
 
 /// A message that somebody wrote to the bot.
 #[derive(Clone, Copy, Debug)]
@@ -117,13 +118,14 @@ impl Waiting {
     }
 
     /// Has `telling` tell the end to the one who asked, and ends the wait. They are told once: not at all when the
-    /// queue goes on with the request in its next process, or when somebody else has told them.
-    pub async fn answer(mut self, telling: impl Future<Output = ()>) {
-        let Some(mut backing) = self.backing.take() else { return telling.await };
+    /// queue goes on with the request in its next process, or when somebody else has told them. Where they cannot be told
+    /// now, the queue goes on with the request, and tells them when it can.
+    pub async fn answer<T: Future<Output = Telling>>(mut self, telling: impl Fn() -> T) {
+        let Some(mut backing) = self.backing.take() else { return insist(telling).await };
         // The queue closes soon, and what it still has then is answered later.
         if backing.closed.load(Ordering::SeqCst) {
             if backing.forget().await {
-                telling.await;
+                insist(telling).await;
             }
             return;
         }
@@ -132,11 +134,24 @@ impl Waiting {
             return;
         }
         // In this order: a process that dies between the two has rather told it twice than never.
-        telling.await;
+        if telling().await != Telling::Settled {
+            return;
+        }
         if !backing.forget().await {
             tracing::warn!(job = %backing.job, "somebody may be told again where a post is");
         }
     }
+}
+
+/// Tells somebody for whom there is no other memory.
+pub(crate) async fn insist<T: Future<Output = Telling>>(telling: impl Fn() -> T) {
+    let mut pause = FIRST_PAUSE;
+    for _ in 0..TRIES {
+        let Telling::Later(asked) = telling().await else { return };
+        sleep(asked.unwrap_or_default().clamp(pause, LONGEST_PAUSE)).await;
+        pause = pause.saturating_mul(2);
+    }
+    tracing::warn!("somebody could not be told how their request ended");
 }
 
 impl Backing {
@@ -347,6 +362,11 @@ impl Intake {
 
 /// Who asked so long ago does not look for the answer any more.
 pub(crate) const LIFE: Duration = Duration::from_secs(86_400);
+
+/// How often somebody is told whom nothing else remembers, and the pause before the second time.
+const TRIES: usize = 6;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// A claim that is given up unless it is kept.
 struct Held<'a> {

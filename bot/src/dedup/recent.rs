@@ -31,6 +31,14 @@ impl<T: Copy + Eq + Hash> Recent<T> {
         true
     }
 
+    /// Forgets a value.
+    pub(crate) fn remove(&self, value: &T) {
+        let mut known = self.lock();
+        if known.0.remove(value) {
+            known.1.retain(|kept| kept != value);
+        }
+    }
+
     pub(crate) fn contains(&self, value: &T) -> bool {
         self.lock().0.contains(value)
     }
@@ -51,5 +59,7 @@ mod tests {
         assert!(recent.insert(1) && !recent.insert(1) && recent.insert(2) && recent.insert(3));
         assert!(!recent.contains(&1) && recent.contains(&2) && recent.contains(&3));
         assert!(recent.insert(1));
+        recent.remove(&3);
+        assert!(recent.insert(2) && recent.contains(&1) && !recent.contains(&3));
     }
 }

@@ -194,6 +194,34 @@ impl Failure {
         }
     }
 
+    /// The failure that had this code and these words, in this stage; `None` when there is none such.
+    pub fn recall(code: &str, words: &str, stage: Option<Stage>) -> Option<Self> {
+        let after = |start: &str| words.strip_prefix(start).unwrap_or(words).to_owned();
+        Some(match code {
+            "gone" => {
+                let reasons = [GoneReason::Deleted, GoneReason::Suspended, GoneReason::NotFound];
+                let same = reasons.map(Self::Gone).into_iter().find(|gone| gone.to_string() == words);
+                same.unwrap_or(Self::Gone(GoneReason::NotFound))
+            }
+            "needs-login" => Self::NeedsLogin,
+            "sensitive" => Self::Sensitive,
+            "no-media" => Self::NoMedia,
+            "unsupported" => Self::Unsupported { what: after("it cannot be used: ") },
+            "missing" => Self::Missing { what: words.to_owned() },
+            "transient" => Self::transient(words),
+            "cannot-fit" => Self::CannotFit { what: after("it cannot be made to fit: ") },
+            "too-large" => Self::TooLarge { what: after("it is too large: ") },
+            "forbidden" => {
+                let what = words.strip_suffix(" is not an allowed address").unwrap_or(words);
+                Self::Forbidden { what: what.to_owned() }
+            }
+            "timed-out" => Self::TimedOut { stage: stage? },
+            "cancelled" => Self::Cancelled,
+            "ours" => Self::ours(words),
+            _ => return None,
+        })
+    }
+
     /// What to do about it.
     pub const fn disposition(&self) -> Disposition {
         match self {
@@ -268,6 +296,33 @@ mod tests {
             Failure::Cancelled,
             Failure::ours(what()),
         ];
-        assert_eq!(failures.map(|failure| failure.code()), Failure::CODES);
+        assert_eq!(failures.each_ref().map(Failure::code), Failure::CODES);
+    }
+
+    #[test]
+    fn what_was_written_down_is_recalled() {
+        let what = || "a reason: with a colon".to_owned();
+        let (stage, reasons) =
+            (Stage::Optimize, [GoneReason::Deleted, GoneReason::Suspended, GoneReason::NotFound]);
+        let mut failures = vec![
+            Failure::NeedsLogin,
+            Failure::Sensitive,
+            Failure::NoMedia,
+            Failure::Unsupported { what: what() },
+            Failure::Missing { what: what() },
+            Failure::transient(what()),
+            Failure::CannotFit { what: what() },
+            Failure::TooLarge { what: what() },
+            Failure::Forbidden { what: what() },
+            Failure::TimedOut { stage },
+            Failure::Cancelled,
+            Failure::ours(what()),
+        ];
+        failures.extend(reasons.map(Failure::Gone));
+        for failure in failures {
+            let recalled = Failure::recall(failure.code(), &failure.to_string(), Some(stage));
+            assert_eq!(recalled, Some(failure));
+        }
+        assert_eq!(Failure::recall("crashed", "", None), None);
     }
 }

@@ -13,6 +13,7 @@ mod link;
 mod nonce;
 mod post;
 mod request;
+mod telling;
 mod time;
 
 pub use failure::{Disposition, Failure, GoneReason, Stage};
@@ -22,4 +23,5 @@ pub use link::{FoundLinks, Link, MAX_LINKS_PER_MESSAGE, MediaChoice, ParseLinkEr
 pub use nonce::nonce;
 pub use post::{Author, Codec, Container, Medium, MediumKind, PixelSize, Post, Quoted, Variant};
 pub use request::{Destination, Edits, EmptyTrim, Form, Options, Request, Trim};
+pub use telling::Telling;
 pub use time::parse_time;

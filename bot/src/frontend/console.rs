@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::dedup::{Delivered, Processed};
-use crate::domain::{DeliveryKey, Failure, FrontEnd, MessageId, Options, Request};
+use crate::domain::{DeliveryKey, Failure, FrontEnd, MessageId, Options, Request, Telling};
 use crate::frontend::terminal::{Arrival, Event, Receipt, Terminal};
 use crate::frontend::words;
 use crate::intake::{Incoming, Intake, Outcome, Waiting};
@@ -243,7 +243,12 @@ impl Console {
                     }
                 },
             };
-            place.answer(self.answer(&request, &text)).await;
+            place
+                .answer(async || {
+                    self.answer(&request, &text).await;
+                    Telling::Settled
+                })
+                .await;
             return 0;
         }
     }

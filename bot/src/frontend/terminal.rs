@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::dedup::Delivered;
 use crate::domain::{
     Author, ChannelId, Destination, Failure, FrontEnd, LimitClass, MediumKind, MessageId, PostId, Request,
-    RequestId, Stage, UserId,
+    RequestId, Stage, Telling, UserId,
 };
 use crate::frontend::names::{Names, number_of};
 use crate::guard::audience::Place;
@@ -288,9 +288,10 @@ impl Delivery for Terminal {
         self.save(request, parcel, posting).boxed()
     }
 
-    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {
         let (receipt, read) = Receipt::new();
-        self.say(Event::Told(request.clone(), notice, receipt), read).boxed()
+        let said = self.say(Event::Told(request.clone(), notice, receipt), read);
+        said.map(|()| Telling::Settled).boxed()
     }
 }
 

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::instant;
 use crate::dedup::{Delivered, DeliveryOwnership, Ended, Place, Recall, Waiter};
-use crate::domain::{DeliveryKey, Disposition, Failure, Request, Stage};
+use crate::domain::{DeliveryKey, Disposition, Failure, Request, Stage, Telling};
 use crate::metrics::Counter;
 use crate::pipeline::activity::Activity;
 use crate::pipeline::delivery::Notice;
 use crate::pipeline::posting::Posting;
 use crate::pipeline::worker::Worker;
-use crate::queue::{Completed, Held, JobResult, Lease, LeaseRef, QueueError, Reason, Retried};
+use crate::queue::{Completed, DeadReason, Held, JobResult, Lease, LeaseRef, QueueError, Reason, Retried};
 
 /// How an attempt came out of the work.
 enum Outcome {
@@ -55,8 +55,10 @@ impl Worker {
             // What this very request was about to post needs no pointer to itself.
             let own = lease.intent.as_ref().is_some_and(|intent| intent.posted == delivered.messages);
             if !own {
+                if let Telling::Later(asked) = self.tell(request, Notice::Pointer(delivered.clone())).await {
+                    return self.point_later(&lease, ownership, delivered, asked).await;
+                }
                 self.tracker.count(Counter::Pointers, 1);
-                self.tell(request, Notice::Pointer(delivered.clone())).await;
             }
             self.complete(lease.lease, result_of(&delivered)).await;
             ownership.complete(Ok(delivered));
@@ -73,14 +75,15 @@ impl Worker {
             Outcome::Failed(failure, stage) => self.failed(&lease, ownership, failure, stage).await,
             Outcome::Withdrawn => {
                 tracing::info!(request = %request.id, "taken back by who asked");
-                self.tell(request, Notice::Failed(Failure::Cancelled)).await;
+                // Whoever takes something back expects no word of it.
+                let _ = self.tell(request, Notice::Failed(Failure::Cancelled)).await;
                 let code = Failure::Cancelled.code().to_owned();
                 self.complete(lease.lease, JobResult::Answered { code, at: self.clock.now() }).await;
                 // Others who want the same have not taken it back: one of them is next.
                 drop(ownership);
             }
             Outcome::Stopped if !self.queue.keeps(lease.lease.job) => {
-                self.answer(&lease, ownership, Failure::Cancelled).await;
+                self.answer(&lease, ownership, Failure::Cancelled, None).await;
             }
             Outcome::Stopped => {
                 self.queue_said("release", self.queue.release(lease.lease, Duration::ZERO).await);
@@ -105,7 +108,7 @@ impl Worker {
     }
 
     /// Where the delivery stands. The queue knows it when the process ended before it was remembered elsewhere.
-    async fn delivered(&self, key: &DeliveryKey) -> Option<Delivered> {
+    pub(super) async fn delivered(&self, key: &DeliveryKey) -> Option<Delivered> {
         match self.processed.recall(key).await {
             Recall::Delivered(delivered) => return Some(Delivered::clone(&delivered)),
             Recall::Forgotten => return None,
@@ -175,22 +178,49 @@ impl Worker {
         stage: Option<Stage>,
     ) {
         let Disposition::Retry(asked) = failure.disposition() else {
-            return self.answer(lease, ownership, failure).await;
+            return self.answer(lease, ownership, failure, stage).await;
         };
         // Whoever asked is told now rather than after hours of silence.
         if asked.is_some_and(|asked| asked > MOST_ASKED) {
-            return self.answer(lease, ownership, failure).await;
+            return self.answer(lease, ownership, failure, stage).await;
         }
         let pause = self.pause(lease.attempt, asked, &failure);
+        self.again(lease, ownership, pause, reason_of(&failure, stage), Err(failure)).await;
+    }
+
+    /// Has a job tried again to say where its media stand, since that could not be said.
+    async fn point_later(
+        &self,
+        lease: &Lease,
+        ownership: DeliveryOwnership,
+        delivered: Delivered,
+        asked: Option<Duration>,
+    ) {
+        let failure = Failure::transient("nobody could be told where the media stand");
+        let pause = self.pause(lease.attempt, asked, &failure);
+        let reason = reason_of(&failure, Some(Stage::Upload));
+        self.again(lease, ownership, pause, reason, Ok(delivered)).await;
+    }
+
+    /// Puts a job back. `end` is for those who wait behind it, if this was its last attempt.
+    async fn again(
+        &self,
+        lease: &Lease,
+        ownership: DeliveryOwnership,
+        pause: Duration,
+        reason: Reason,
+        end: Ended,
+    ) {
         let request = &lease.request;
-        match self.queue.retry(lease.lease, pause, reason_of(&failure, stage)).await {
+        let failure = reason.chain.first().cloned().unwrap_or_default();
+        match self.queue.retry(lease.lease, pause, reason).await {
             Ok(Retried::At(_)) => {
-                tracing::info!(request = %request.id, attempt = lease.attempt, %failure, ?pause, "tried again later");
+                tracing::info!(request = %request.id, attempt = lease.attempt, failure, ?pause, "tried again later");
                 self.tracker.count(Counter::Retries, 1);
                 self.desk.put_back(request.id, ownership);
             }
             // It is told with the other dead letters.
-            Ok(Retried::Dead(_)) => drop(ownership.complete(Err(failure))),
+            Ok(Retried::Dead(_)) => drop(ownership.complete(end)),
             Ok(Retried::Lost) => drop(ownership),
             Err(error) => {
                 // Its lease runs out, and then it comes back by itself.
@@ -200,22 +230,37 @@ impl Worker {
         }
     }
 
-    /// Tells why there is no media, and ends the job with that.
-    async fn answer(&self, lease: &Lease, ownership: DeliveryOwnership, failure: Failure) {
+    /// Tells why there is no media, and ends the job with that. Where it cannot be told now, it is with the dead
+    /// letters, which are told until it works.
+    async fn answer(
+        &self,
+        lease: &Lease,
+        ownership: DeliveryOwnership,
+        failure: Failure,
+        stage: Option<Stage>,
+    ) {
         let request = &lease.request;
         tracing::info!(request = %request.id, code = failure.code(), %failure, "ended without media");
-        self.tracker.count(Counter::Failed, 1);
-        self.tell(request, Notice::Failed(failure.clone())).await;
-        let code = failure.code().to_owned();
-        self.complete(lease.lease, JobResult::Answered { code, at: self.clock.now() }).await;
+        match self.tell(request, Notice::Failed(failure.clone())).await {
+            Telling::Settled => {
+                self.tracker.count(Counter::Failed, 1);
+                let code = failure.code().to_owned();
+                self.complete(lease.lease, JobResult::Answered { code, at: self.clock.now() }).await;
+            }
+            Telling::Later(_) => {
+                let reason = reason_of(&failure, stage);
+                // Where it cannot be stored, its lease runs out, and then it comes back by itself.
+                self.queue_said("bury", self.queue.bury(lease.lease, reason, DeadReason::Permanent).await);
+            }
+        }
         ownership.complete(Err(failure));
     }
 
     /// Says something to the one who asked. A front end that does not take it holds nothing up.
-    pub(super) async fn tell(&self, request: &Request, notice: Notice) {
-        if timeout(self.settings.upload_timeout, self.delivery.tell(request, notice)).await.is_err() {
-            tracing::warn!(request = %request.id, "somebody could not be told how their request ended");
-        }
+    pub(super) async fn tell(&self, request: &Request, notice: Notice) -> Telling {
+        timeout(self.settings.upload_timeout, self.delivery.tell(request, notice))
+            .await
+            .unwrap_or(Telling::Later(None))
     }
 
     /// Ends a job. A queue in trouble is asked again some times, since what is not stored is done again.
@@ -246,9 +291,9 @@ impl Worker {
     /// The pause before the attempt after `attempt`: at least what the upstream asked for, with full jitter. When
     /// nobody knows whether an upload arrived, it is short: a front end knows a repetition for some minutes only.
     fn pause(&self, attempt: u32, asked: Option<Duration>, failure: &Failure) -> Duration {
-        let doubled = self.settings.backoff.saturating_mul(1 << attempt.saturating_sub(1).min(12));
+        let grown = self.settings.backoff.saturating_mul(GROWTH.saturating_pow(attempt.saturating_sub(1)));
         let unknown = matches!(failure, Failure::TimedOut { stage: Stage::Upload });
-        let most = if unknown { doubled.min(FIRST_PAUSE) } else { doubled.min(LONGEST_PAUSE) };
+        let most = if unknown { grown.min(FIRST_PAUSE) } else { grown.min(LONGEST_PAUSE) };
         most.mul_f64(fastrand::f64()).max(asked.unwrap_or_default())
     }
 }
@@ -279,6 +324,9 @@ const BEHIND: Duration = Duration::from_secs(30);
 /// How often the end of a job is tried to be stored.
 const TRIES: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// How much longer each pause is than the one before. Five attempts at 2 s and so on span minutes: an outage of
+/// one is survived.
+const GROWTH: u32 = 4;
 /// An upstream that asks for a longer pause than this is not waited for.
 const MOST_ASKED: Duration = Duration::from_secs(900);
 /// Pauses between attempts are never longer than this, unless an upstream asks for more.

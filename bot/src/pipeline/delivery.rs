@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::dedup::Delivered;
-use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request};
+use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request, Telling};
 use crate::guard::audience;
 use crate::pipeline::optimize::Made;
 use crate::pipeline::posting::Posting;
@@ -72,6 +72,6 @@ pub trait Delivery: fmt::Debug + Send + Sync + 'static {
         posting: &'a Posting,
     ) -> BoxFuture<'a, Result<Delivered, Failure>>;
 
-    /// Says something to the one who asked.
-    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()>;
+    /// Says something to the one who asked. Called again after [`Telling::Later`], and after a crash, it says it once.
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling>;
 }

@@ -6,6 +6,7 @@
 pub mod activity;
 mod attempt;
 mod choose;
+mod dead_letters;
 pub mod delivery;
 pub mod download;
 mod fulfil;

@@ -1,10 +1,11 @@
 //! Takes jobs from the queue and sees each to its end.
 
-use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::stream::{self, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
@@ -13,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::config::SensitivePolicy;
 use crate::dedup::{Desk, Processed};
-use crate::domain::{DeliveryKey, Failure};
+use crate::domain::{DeliveryKey, Failure, Telling};
 use crate::metrics::{Counter, Tracker};
+use crate::pipeline::dead_letters::DeadLetters;
 use crate::pipeline::delivery::{Delivery, Notice};
 use crate::pipeline::optimize::Optimizer;
 use crate::pipeline::withdrawals::Withdrawals;
-use crate::queue::{DeadReason, JobId, JobView, Lease, Queue, QueueError, State};
+use crate::queue::{JobView, Lease, Queue, QueueError};
 use crate::source::Resolver;
 
 /// How workers work.
@@ -28,7 +30,7 @@ pub struct WorkerSettings {
     pub resolve_timeout: Duration,
     /// How long a delivery may take.
     pub upload_timeout: Duration,
-    /// The pause before the second attempt; each further one is twice as long, up to five minutes.
+    /// The pause before the second attempt; each further one is up to four times as long, up to five minutes.
     pub backoff: Duration,
     /// How long a job is held without a sign of progress.
     pub lease: Duration,
@@ -87,7 +89,8 @@ impl Worker {
     pub async fn run(self, cancel: CancellationToken) {
         let in_hand = Arc::new(Semaphore::new(self.settings.in_hand.max(1)));
         let mut jobs = JoinSet::new();
-        let mut told = HashSet::new();
+        let mut letters = JoinSet::new();
+        letters.spawn(DeadLetters::of(self.clone()).run(cancel.clone()));
         loop {
             // Those that ended make room in the list; nobody waits for them here.
             while let Some(ended) = jobs.try_join_next() {
@@ -104,7 +107,6 @@ impl Worker {
                 place = place => place,
             };
             let Ok(place) = place else { break };
-            self.answer_dead(&mut told).await;
             // Not broken off by the end: a lease that nobody takes would wait until it is over.
             match self.claim(&in_hand, place).await {
                 Ok(leases) => {
@@ -129,6 +131,9 @@ impl Worker {
         while let Some(ended) = jobs.join_next().await {
             log_fault(ended);
         }
+        while let Some(ended) = letters.join_next().await {
+            log_fault(ended);
+        }
         self.end_waiting().await;
     }
 
@@ -148,74 +153,29 @@ impl Worker {
         Ok(leases.into_iter().zip(places).collect())
     }
 
-    /// Tells those whose jobs are dead: tried too often, too late, or what the process died of. `told` has those of whom
-    /// the queue could not note it, so that nobody hears it twice.
-    async fn answer_dead(&self, told: &mut HashSet<JobId>) {
-        let Ok(dead) = self.queue.unanswered(AT_ONCE.get()).await else { return };
-        for job in dead {
-            if !told.insert(job.id) {
-                if matches!(self.queue.answered(job.id).await, Ok(true)) {
-                    told.remove(&job.id);
-                } else {
-                    sleep(PATIENCE).await;
-                }
-                continue;
-            }
-            let failure = last_failure(&job);
-            tracing::warn!(
-                request = %job.request.id,
-                %failure,
-                attempts = job.attempts,
-                "a dead letter: `azalea queue show {}` tells its history",
-                job.id
-            );
-            self.tracker.count(Counter::DeadLetters, 1);
-            self.tracker.count(Counter::Failed, 1);
-            self.tell(&job.request, Notice::Failed(failure)).await;
-            match self.queue.answered(job.id).await {
-                Ok(_) => drop(told.remove(&job.id)),
-                Err(error) => tracing::warn!(%error, job = %job.id, "after a restart it may be told again"),
-            }
-        }
-    }
-
     /// Ends the jobs that wait and would be lost with the process, and says so.
     async fn end_waiting(&self) {
-        let waiting = match self.queue.drain().await {
-            Ok(waiting) => waiting,
-            Err(error) => return tracing::error!(%error, "jobs that wait in memory are lost"),
-        };
-        for job in waiting {
-            self.tracker.count(Counter::Failed, 1);
-            call_off(&job, &self.desk, &*self.delivery).await;
+        let mut calls = Vec::new();
+        match self.queue.drain().await {
+            Ok(waiting) => calls.extend(waiting.into_iter().map(|job| self.call_off(job).boxed())),
+            Err(error) => tracing::error!(%error, "jobs that wait in memory are lost"),
         }
+        // Of the dead ones too nobody would hear any more.
+        let dead = self.queue.unanswered(self.settings.in_hand).await.unwrap_or_default();
+        let lost = dead.into_iter().filter(|job| !self.queue.keeps(job.id));
+        calls.extend(lost.map(|job| self.tell_end(job, false).map(drop).boxed()));
+        stream::iter(calls).buffer_unordered(TOLD_AT_ONCE).collect::<()>().await;
     }
-}
 
-/// Tells who asked for a job that is no more, and those who wait for the same, that it was cancelled.
-async fn call_off(job: &JobView, desk: &Desk, delivery: &dyn Delivery) {
-    delivery.tell(&job.request, Notice::Failed(Failure::Cancelled)).await;
-    if let Some(ownership) = desk.take_own(&DeliveryKey::of(&job.request), job.request.id) {
-        ownership.complete(Err(Failure::Cancelled));
-    }
-}
-
-/// What a dead job's requester is told.
-fn last_failure(job: &JobView) -> Failure {
-    let last = job.history.last();
-    let what = last.and_then(|attempt| attempt.chain.first()).cloned();
-    match job.state {
-        State::Dead { reason: DeadReason::Poison, .. } => {
-            Failure::ours("the program ended while it worked on it, again and again")
+    /// Tells who asked for a job that is no more, and those who wait for the same, that it was cancelled.
+    async fn call_off(&self, job: JobView) {
+        self.tracker.count(Counter::Failed, 1);
+        if self.tell(&job.request, Notice::Failed(Failure::Cancelled)).await != Telling::Settled {
+            tracing::warn!(request = %job.request.id, "somebody could not be told that the service ends");
         }
-        State::Dead { reason: DeadReason::Deadline, .. } => {
-            Failure::transient("it could not be done in the time that there is for it")
+        if let Some(ownership) = self.desk.take_own(&DeliveryKey::of(&job.request), job.request.id) {
+            ownership.complete(Err(Failure::Cancelled));
         }
-        _ => match last.map(|attempt| (attempt.code.as_str(), attempt.stage)) {
-            Some(("timed-out", Some(stage))) => Failure::TimedOut { stage },
-            Some(("transient", _)) => Failure::transient(what.unwrap_or_default()),
-            _ => Failure::ours(what.unwrap_or_else(|| "the work on it ended without a word".to_owned())),
-        },
     }
 }
 
@@ -226,7 +186,9 @@ fn log_fault(ended: Result<(), JoinError>) {
     }
 }
 
-/// Jobs that are claimed, or answered, in one go.
+/// Jobs that are claimed in one go.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+/// Those who are told at once that the service ends.
+const TOLD_AT_ONCE: usize = 16;
 /// How long a queue in trouble is left alone.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -59,7 +59,7 @@ impl MemoryQueue {
         let answer = act(book, now);
         // There is nowhere to store it.
         book.commit();
-        let ready = book.wakes(now);
+        let ready = book.anything_ready(now);
         drop(guard);
         if ready {
             self.changed.notify_waiters();
@@ -73,7 +73,7 @@ impl MemoryQueue {
         let book = guard.as_mut()?;
         let now = book.tick(self.clock.now());
         book.commit();
-        if book.wakes(now) {
+        if book.anything_ready(now) {
             return None;
         }
         Some(book.next_event().map_or(MOST_QUIET, |at| at.since(now).min(MOST_QUIET)))

@@ -50,7 +50,7 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
     /// delivery one is leased at a time. The attempt is counted and stored first. Leases whose caller is gone when they are made are handed back uncharged.
     fn claim(&self, most: usize, visibility: Duration) -> Answer<'_, Vec<Lease>>;
 
-    /// Waits until there may be something to claim, or [unanswered](Queue::unanswered). Cancel-safe; may wake for nothing.
+    /// Waits until there may be something to claim. Cancel-safe; may wake for nothing.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Holds a job for `visibility` from now.

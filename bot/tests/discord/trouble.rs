@@ -55,6 +55,21 @@ async fn what_discord_refuses_for_good_is_said() {
     bot.end().await;
 }
 
+/// Once, a word that Discord did not take three times in half a second was lost.
+#[tokio::test]
+async fn a_word_waits_until_discord_takes_it() {
+    let house = House::new().await;
+    house.post(&json!([]));
+    let bot = Bot::in_house(house).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Status(502), 7);
+    let asked = bot.mention(bot.ann, LINK);
+    let told = bot.answers_to(asked, 1).await;
+    assert!(told[0].content.contains("no photo, video or GIF"), "{}", told[0].content);
+    bot.idle().await;
+    assert_eq!(bot.answers_to(asked, 1).await.len(), 1);
+    bot.end().await;
+}
+
 #[tokio::test]
 async fn what_was_asked_before_the_end_is_answered_after_it() {
     let house = House::with_video(films::ready()).await;

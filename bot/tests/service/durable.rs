@@ -13,7 +13,7 @@ use azalea_bot::queue::{Filter, StateKind};
 use serde_json::json;
 
 use crate::films::{self, Film};
-use crate::house::{House, LINK, POST, accepted, channel, joined};
+use crate::house::{House, LINK, POST, accepted, channel, joined, page, tweet};
 use crate::recorder::Manner;
 use crate::support::reply::Reply;
 
@@ -141,6 +141,27 @@ async fn what_died_is_told_once_and_stays_to_be_looked_at() {
     assert_eq!(app.unfinished().await, 0);
     app.stop().await;
     assert_eq!(later.of(|seen| seen.told.len()), 0);
+}
+
+#[tokio::test]
+async fn who_cannot_be_told_in_this_process_is_told_in_the_next() {
+    let house = house(films::ready()).await;
+    let before = house.recorder();
+    let app = house.start(&before).await;
+    before.is_deaf(usize::MAX);
+    house.x.on("/i/status/21", [page(&tweet(21, &json!([])))]);
+    let failed = accepted(house.ask(&app.intake, 2, "https://x.com/i/status/21").await);
+    before.until(|seen| seen.unheard >= 2).await;
+    app.stop().await;
+    assert_eq!(before.of(|seen| seen.told.len()), 0);
+    let after = house.recorder();
+    let app = house.start(&after).await;
+    assert_eq!(after.told(1).await, [(failed, Notice::Failed(Failure::NoMedia))]);
+    app.stop().await;
+    let last = house.recorder();
+    let app = house.start(&last).await;
+    app.stop().await;
+    assert_eq!(last.of(|seen| seen.told.len()), 0);
 }
 
 /// Two who ask for the same post in a channel, one after the other, in processes that end; the post that stands there,

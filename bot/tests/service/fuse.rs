@@ -10,7 +10,7 @@ use azalea_bot::app::Rooms;
 use azalea_bot::clock::{Clock, WallTime};
 use azalea_bot::dedup::Delivered;
 use azalea_bot::domain::{
-    DeliveryKey, Destination, Failure, LimitClass, MessageId, Request, RequestId, Stage,
+    DeliveryKey, Destination, Failure, LimitClass, MessageId, Request, RequestId, Stage, Telling,
 };
 use azalea_bot::guard::audience::Place;
 use azalea_bot::guard::rate::{RateLimiter, RateSettings};
@@ -222,11 +222,12 @@ impl Delivery for Front {
         .boxed()
     }
 
-    fn tell<'a>(&'a self, request: &'a Request, _: Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, request: &'a Request, _: Notice) -> BoxFuture<'a, Telling> {
         async move {
             self.fuse.step("before telling").await;
             self.board.told.lock().unwrap().insert(request.id);
             self.fuse.step("after telling").await;
+            Telling::Settled
         }
         .boxed()
     }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use azalea_bot::clock::Clock;
 use azalea_bot::dedup::Delivered;
 use azalea_bot::domain::{
-    ChannelId, Destination, Failure, LimitClass, MediumKind, MessageId, Request, Stage,
+    ChannelId, Destination, Failure, LimitClass, MediumKind, MessageId, Request, Stage, Telling,
 };
 use azalea_bot::guard::audience::Place;
 use azalea_bot::pipeline::delivery::{Delivery, Notice, Parcel};
@@ -42,6 +43,8 @@ pub(crate) struct PostedFile {
 pub(crate) struct Seen {
     pub(crate) posted: Vec<Posted>,
     pub(crate) told: Vec<(Request, Notice)>,
+    /// How often somebody could not be told something.
+    pub(crate) unheard: usize,
     /// Each stage that a request came to.
     pub(crate) stages: Vec<(ChannelId, Stage)>,
 }
@@ -55,6 +58,8 @@ pub(crate) enum Manner {
     Fails(Failure),
     /// It has a fault of its own.
     Panics,
+    /// It takes files, and words to it never end.
+    IsSilent,
 }
 
 #[derive(Debug)]
@@ -65,6 +70,8 @@ pub(crate) struct Recorder {
     /// Grows with everything that happens, for those who wait for it.
     changed: watch::Sender<u64>,
     manners: Mutex<HashMap<ChannelId, Manner>>,
+    /// How often from now on nobody can be told anything.
+    deaf: AtomicUsize,
     /// Whether results may be posted now.
     open: watch::Sender<bool>,
 }
@@ -77,6 +84,7 @@ impl Recorder {
             seen: Mutex::default(),
             changed: watch::Sender::new(0),
             manners: Mutex::default(),
+            deaf: AtomicUsize::new(0),
             open: watch::Sender::new(true),
         })
     }
@@ -84,6 +92,11 @@ impl Recorder {
     /// From now on posting to this channel goes like this.
     pub(crate) fn manner(&self, channel: ChannelId, manner: Manner) {
         self.manners.lock().unwrap().insert(channel, manner);
+    }
+
+    /// Nobody can be told anything the next `times` times.
+    pub(crate) fn is_deaf(&self, times: usize) {
+        self.deaf.store(times, Ordering::SeqCst);
     }
 
     /// Nothing is posted until [`Recorder::release`].
@@ -135,7 +148,7 @@ impl Recorder {
             Some(Manner::Hangs) => std::future::pending().await,
             Some(Manner::Fails(failure)) => return Err(failure),
             Some(Manner::Panics) => panic!("a fault of the front end"),
-            None => {}
+            Some(Manner::IsSilent) | None => {}
         }
         let mut files = Vec::new();
         for file in parcel.files {
@@ -177,9 +190,17 @@ impl Delivery for Recorder {
         self.post(request, parcel).boxed()
     }
 
-    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {
+        let deaf = self.deaf.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if matches!(self.manners.lock().unwrap().get(&request.destination.channel), Some(Manner::IsSilent)) {
+            return std::future::pending().boxed();
+        }
+        if deaf.is_ok() {
+            self.note(|seen| seen.unheard += 1);
+            return std::future::ready(Telling::Later(None)).boxed();
+        }
         self.note(|seen| seen.told.push((request.clone(), notice)));
-        std::future::ready(()).boxed()
+        std::future::ready(Telling::Settled).boxed()
     }
 }
 

@@ -1,9 +1,10 @@
 //! What may work later is tried again; what will not is told at once.
 
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use azalea_bot::app::Rooms;
-use azalea_bot::domain::{ArtifactKey, Edits, Failure, GoneReason, LimitClass, PostId};
+use azalea_bot::domain::{ArtifactKey, Edits, Failure, GoneReason, LimitClass, PostId, Telling};
 use azalea_bot::metrics::Counter;
 use azalea_bot::pipeline::activity::Activity;
 use azalea_bot::pipeline::delivery::Notice;
@@ -225,4 +226,60 @@ async fn a_download_that_ends_early_without_a_word_is_tried_again() {
     assert_eq!(posted[0].files[0].bytes, &film[..]);
     assert_eq!(house.cdn.seen("/v.mp4").len(), 2);
     service.stop().await;
+}
+
+/// Once, whoever could not be told was taken for told: the word about a failure was said into a short outage and lost.
+#[tokio::test]
+async fn who_cannot_be_told_why_there_is_nothing_is_told_when_it_works() {
+    let house = House::new().await;
+    house.x.on(POST, [page(&tweet(20, &json!([])))]);
+    let recorder = house.recorder();
+    recorder.is_deaf(2);
+    let service = house.impatient(&recorder);
+    let request = accepted(house.ask(&service.intake, 1, LINK).await);
+    let told = recorder.told(1).await;
+    assert_eq!(told, [(request, Notice::Failed(Failure::NoMedia))]);
+    let totals = service.rooms.tracker.totals();
+    assert_eq!((totals.counter(Counter::DeadLetters), totals.counter(Counter::Failed)), (1, 1));
+    service.stop().await;
+    assert_eq!(recorder.of(|seen| (seen.posted.len(), seen.told.len())), (0, 1));
+}
+
+#[tokio::test]
+async fn who_cannot_be_told_where_it_stands_is_told_when_it_works() {
+    let house = House::with_video(films::ready()).await;
+    let recorder = house.recorder();
+    let service = house.impatient(&recorder);
+    recorder.hold();
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    let waiting = joined(house.ask(&service.intake, 1, LINK).await);
+    recorder.release();
+    let delivered = end(waiting.end().await).unwrap();
+    let deaf_for = AtomicUsize::new(2);
+    waiting
+        .answer(async || match deaf_for.fetch_sub(1, Ordering::SeqCst) {
+            1 => Telling::Settled,
+            _ => Telling::Later(None),
+        })
+        .await;
+    assert_eq!(deaf_for.into_inner(), 0, "it is told again until it works, and not once more");
+    assert_eq!(delivered.channel, channel(1));
+    service.stop().await;
+}
+
+/// Once, dead letters were told one after the other by whoever gave out the jobs.
+#[tokio::test]
+async fn a_channel_that_takes_no_words_holds_up_no_other() {
+    let house = House::with_video(films::ready()).await;
+    house.x.on("/i/status/21", [Reply::status(503)]);
+    let recorder = house.recorder();
+    recorder.manner(channel(2), Manner::IsSilent);
+    let service = house.impatient(&recorder);
+    accepted(house.ask(&service.intake, 2, "https://x.com/i/status/21").await);
+    while service.rooms.tracker.totals().counter(Counter::DeadLetters) == 0 {
+        tokio::task::yield_now().await;
+    }
+    accepted(house.ask(&service.intake, 1, LINK).await);
+    recorder.posted(1).await;
+    assert_eq!(recorder.of(|seen| seen.told.len()), 0);
 }

@@ -7,12 +7,13 @@ use futures_util::future::{BoxFuture, join_all};
 use serenity::model::channel::{Message, MessageType};
 
 use crate::domain::{DeliveryKey, Destination, FrontEnd, Options, Request, RequestId, find_links};
+use crate::frontend::discord::Discord;
 use crate::frontend::discord::caption;
 use crate::frontend::discord::ids::{from_channel, from_guild, from_message, from_user};
 use crate::frontend::discord::rest::Refused;
 use crate::frontend::discord::said::{Asker, Word};
-use crate::frontend::discord::session::Desk;
-use crate::intake::{Incoming, Outcome, Taken, Waiting};
+use crate::frontend::discord::session::{Desk, Words};
+use crate::intake::{Incoming, Outcome, Taken, Waiting, insist};
 
 /// Whose message it is, and what it wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +32,8 @@ enum Wish {
 const TURNS: usize = 8;
 
 impl Desk {
-    /// Takes a message; and what is left to wait for.
-    pub(super) async fn written(self: &Arc<Self>, message: Message) -> Option<BoxFuture<'static, ()>> {
+    /// Takes a message; and what is left to say about it.
+    pub(super) async fn written(self: &Arc<Self>, message: Message) -> Option<Words> {
         let wish = self.wish(&message);
         if wish == Wish::None {
             return None;
@@ -54,13 +55,13 @@ impl Desk {
             Wish::Links(text) => text.as_str(),
             Wish::Help | Wish::NotShown | Wish::None => {
                 let text = if wish == Wish::Help { caption::HOW } else { caption::NOT_SHOWN };
-                self.discord.say(asker, Word::Hint, text.to_owned()).await;
-                return None;
+                return Some(self.words(async move |discord| {
+                    let _ = discord.say(asker, Word::Hint, text.to_owned()).await;
+                }));
             }
         };
         if !self.discord.knowledge.missing(destination.guild, destination.channel).is_empty() {
-            self.discord.say_missing(asker).await;
-            return None;
+            return Some(self.words(async move |discord| discord.say_missing(asker).await));
         }
         self.discord.limits.recall(&destination).await;
         let incoming = Incoming {
@@ -73,18 +74,37 @@ impl Desk {
             options: Options::default(),
         };
         let Taken { outcomes, dropped } = self.intake.take(&incoming).await;
+        let desk = Arc::clone(self);
+        Some(async move { desk.said(asker, outcomes, dropped).await }.boxed())
+    }
+
+    /// Words that leave nothing to wait for.
+    fn words<F>(&self, say: impl FnOnce(Arc<Discord>) -> F) -> Words
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        say(Arc::clone(&self.discord)).map(|()| None).boxed()
+    }
+
+    /// Says what became of the links of a message; and what is left to wait for.
+    async fn said(
+        self: Arc<Self>,
+        asker: Asker,
+        outcomes: Vec<Outcome>,
+        dropped: usize,
+    ) -> Option<BoxFuture<'static, ()>> {
         let waits =
             outcomes.iter().any(|outcome| matches!(outcome, Outcome::Accepted(_) | Outcome::Joined { .. }));
         let typing = async {
             if waits {
-                self.discord.typing(&destination).await;
+                self.discord.typing(&asker.destination).await;
             }
         };
-        let told = join_all(outcomes.into_iter().map(|outcome| Arc::clone(self).outcome(outcome, TURNS)));
+        let told = join_all(outcomes.into_iter().map(|outcome| Arc::clone(&self).outcome(outcome, TURNS)));
         let (told, ()) = tokio::join!(told, typing);
         let waits: Vec<BoxFuture<'static, ()>> = told.into_iter().flatten().collect();
         if dropped > 0 {
-            self.discord.say(asker, Word::TooMany, caption::too_many(dropped)).await;
+            let _ = self.discord.say(asker, Word::TooMany, caption::too_many(dropped)).await;
         }
         (!waits.is_empty()).then(|| async move { drop(join_all(waits).await) }.boxed())
     }
@@ -143,7 +163,7 @@ impl Desk {
                 }
                 Outcome::AlreadyThere { request, delivered } => {
                     if self.stands(&delivered).await {
-                        self.discord.point(&request, &delivered).await;
+                        insist(async || self.discord.point(&request, &delivered).await).await;
                     } else {
                         self.processed.forget(&DeliveryKey::of(&request));
                         let outcome = self.intake.send(request).await;
@@ -154,13 +174,13 @@ impl Desk {
                 }
                 Outcome::Limited { request, retry_after } => {
                     let text = caption::limited(retry_after.as_secs_f64());
-                    self.discord.say(&request, Word::Limited, text).await;
+                    let _ = self.discord.say(&request, Word::Limited, text).await;
                 }
                 Outcome::Full(request) => {
-                    self.discord.say(&request, Word::TurnedAway, caption::FULL.to_owned()).await;
+                    let _ = self.discord.say(&request, Word::TurnedAway, caption::FULL.to_owned()).await;
                 }
                 Outcome::Closed(request) => {
-                    self.discord.say(&request, Word::TurnedAway, caption::CLOSED.to_owned()).await;
+                    let _ = self.discord.say(&request, Word::TurnedAway, caption::CLOSED.to_owned()).await;
                 }
             }
             None
@@ -171,10 +191,12 @@ impl Desk {
     /// Waits for the end of somebody else's request.
     async fn behind(self: Arc<Self>, request: Request, place: Waiting, turns: usize) {
         match place.end().await {
-            Some(Ok(delivered)) => place.answer(self.discord.point(&request, &delivered)).await,
+            Some(Ok(delivered)) => {
+                place.answer(async || self.discord.point(&request, &delivered).await).await;
+            }
             Some(Err(failure)) => {
                 let text = caption::failed(&request, &failure);
-                place.answer(self.discord.say(&request, Word::Failed, text)).await;
+                place.answer(async || self.discord.say(&request, Word::Failed, text.clone()).await).await;
             }
             // It was given up, so this one is next.
             None => {

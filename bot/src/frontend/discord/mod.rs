@@ -35,7 +35,9 @@ use url::Url;
 use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::dedup::{Delivered, Recent};
-use crate::domain::{ChannelId, Destination, Failure, LimitClass, MessageId, Request, Stage, UserId};
+use crate::domain::{
+    ChannelId, Destination, Failure, LimitClass, MessageId, Request, Stage, Telling, UserId,
+};
 use crate::frontend::discord::gateway::{Gateway, Identity};
 use crate::frontend::discord::knowledge::Knowledge;
 use crate::frontend::discord::limits::Limits;
@@ -147,23 +149,23 @@ impl Discord {
         destination.guild.and_then(|guild| self.knowledge.boosted(guild))
     }
 
-    async fn tell_end(&self, request: &Request, notice: Notice) {
+    async fn tell_end(&self, request: &Request, notice: Notice) -> Telling {
         self.end_status(request).await;
         if self.is_withdrawn(request) {
-            return;
+            return Telling::Settled;
         }
         match notice {
             Notice::Pointer(delivered) => self.point(request, &delivered).await,
             Notice::Failed(failure) => {
-                self.say(request, Word::Failed, caption::failed(request, &failure)).await;
+                self.say(request, Word::Failed, caption::failed(request, &failure)).await
             }
         }
     }
 
     /// Says where the media stand already.
-    async fn point(&self, request: &Request, delivered: &Delivered) {
+    async fn point(&self, request: &Request, delivered: &Delivered) -> Telling {
         let text = caption::pointer(request.destination.guild, delivered);
-        self.say(request, Word::Pointer, text).await;
+        self.say(request, Word::Pointer, text).await
     }
 }
 
@@ -197,7 +199,7 @@ impl Delivery for Discord {
         .boxed()
     }
 
-    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {
         self.tell_end(request, notice).boxed()
     }
 }

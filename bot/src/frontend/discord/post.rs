@@ -5,6 +5,7 @@ use std::time::Duration;
 use serenity::model::channel::Message;
 use tracing::{info, warn};
 
+use crate::clock::WallTime;
 use crate::dedup::Delivered;
 use crate::domain::{Destination, Failure, FrontEnd, MessageId, Request, Stage};
 use crate::frontend::discord::Discord;
@@ -114,7 +115,7 @@ impl Discord {
             match self.rest.message(channel, *id).await {
                 Ok(message) => posted.push(as_posted(&message)),
                 // Unknown means removed by somebody: what was there is not posted again.
-                Err(refused) => return Err(failure_of(&refused)),
+                Err(refused) => return Err(failure_of(&refused, self.clock.now())),
             }
         }
         if self.clock.now().since(earlier.started_at) < RECOGNISED {
@@ -166,7 +167,7 @@ impl Discord {
             let what = "the file was larger than what Discord takes there".to_owned();
             return Failure::Transient { what, retry_after: None };
         }
-        failure_of(refused)
+        failure_of(refused, self.clock.now())
     }
 
     /// The most bytes of one message with all its files.
@@ -217,7 +218,7 @@ fn as_posted(message: &Message) -> Posted {
 }
 
 /// What a refusal of Discord means, in the service's words.
-pub(super) fn failure_of(refused: &Refused) -> Failure {
+pub(super) fn failure_of(refused: &Refused, now: WallTime) -> Failure {
     match refused {
         Refused::TooLarge => Failure::TooLarge { what: "Discord does not take it".to_owned() },
         Refused::NoAccess { .. } | Refused::NoHistory => {
@@ -233,7 +234,11 @@ pub(super) fn failure_of(refused: &Refused) -> Failure {
             what: "Discord asks for a pause".to_owned(),
             retry_after: Some(*retry_after),
         },
-        Refused::Later { .. } | Refused::Paused { .. } => Failure::transient(refused.to_string()),
+        Refused::Paused { until } => Failure::Transient {
+            what: "Discord refused too much, so nothing is sent for a while".to_owned(),
+            retry_after: Some(until.since(now)),
+        },
+        Refused::Later { .. } => Failure::transient(refused.to_string()),
         Refused::Form { .. } | Refused::Unauthorized | Refused::Blocked | Refused::Other { .. } => {
             Failure::ours(refused.to_string())
         }

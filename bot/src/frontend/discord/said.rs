@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::domain::{ChannelId, Destination, MessageId, Request, RequestId, UserId, nonce};
+use crate::domain::{
+    ChannelId, Destination, Disposition, MessageId, Request, RequestId, Telling, UserId, nonce,
+};
 use crate::frontend::discord::Discord;
 use crate::frontend::discord::knowledge;
+use crate::frontend::discord::post::failure_of;
 use crate::frontend::discord::rest::{Outgoing, Refused, Rest};
 use crate::store::Shelf;
 
@@ -30,6 +33,8 @@ pub(super) enum Word {
     TurnedAway,
     TooMany,
     Hint,
+    /// What the bot lacks there.
+    Missing,
 }
 
 impl Word {
@@ -41,6 +46,7 @@ impl Word {
             Self::TurnedAway => 243,
             Self::TooMany => 244,
             Self::Hint => 245,
+            Self::Missing => 246,
         }
     }
 }
@@ -50,7 +56,7 @@ impl Word {
     const fn is_small_talk(self) -> bool {
         match self {
             Self::Pointer | Self::Failed => false,
-            Self::Limited | Self::TurnedAway | Self::TooMany | Self::Hint => true,
+            Self::Limited | Self::TurnedAway | Self::TooMany | Self::Hint | Self::Missing => true,
         }
     }
 }
@@ -72,11 +78,11 @@ impl From<&Request> for Asker {
 
 impl Discord {
     /// Says something to the one who asked, where it was asked; in a direct message where the bot may not speak.
-    pub(super) async fn say(&self, asker: impl Into<Asker> + Send, word: Word, text: String) {
+    pub(super) async fn say(&self, asker: impl Into<Asker> + Send, word: Word, text: String) -> Telling {
         let asker = asker.into();
         let destination = &asker.destination;
         if word.is_small_talk() && !self.is_first(&asker, word) {
-            return;
+            return Telling::Settled;
         }
         let rights = self.knowledge.rights(destination.guild, destination.channel);
         if rights.is_some_and(|rights| !rights.may_speak()) {
@@ -91,11 +97,27 @@ impl Discord {
             suppress_embeds: true,
         };
         match self.create(destination, message).await {
-            Ok(posted) => self.remember(destination, posted.id).await,
+            Ok(posted) => {
+                self.remember(destination, posted.id).await;
+                Telling::Settled
+            }
             Err(Refused::NoAccess { .. }) => self.whisper(&asker).await,
             Err(refused) => {
                 tracing::warn!(request = %asker.id, error = %refused, "somebody could not be told something");
+                self.untold(&refused)
             }
+        }
+    }
+
+    /// Whether somebody who was not told for this reason can be told later.
+    fn untold(&self, refused: &Refused) -> Telling {
+        // What is wrong with the words is wrong with them later too.
+        if matches!(refused, Refused::Form { .. } | Refused::Other { .. }) {
+            return Telling::Settled;
+        }
+        match failure_of(refused, self.clock.now()).disposition() {
+            Disposition::Retry(asked) => Telling::Later(asked),
+            Disposition::GiveUp => Telling::Settled,
         }
     }
 
@@ -109,14 +131,14 @@ impl Discord {
     pub(super) async fn say_missing(&self, asker: Asker) {
         let missing = self.knowledge.missing(asker.destination.guild, asker.destination.channel);
         let text = format!("I cannot post here: I lack the permissions {}.", knowledge::names(missing));
-        self.say(asker, Word::Hint, text).await;
+        let _ = self.say(asker, Word::Missing, text).await;
     }
 
     /// Tells somebody directly what the bot lacks in a channel, once for each channel and person in this process.
-    async fn whisper(&self, asker: &Asker) {
+    async fn whisper(&self, asker: &Asker) -> Telling {
         let Destination { guild, channel, .. } = asker.destination;
         if !self.whispered.insert((channel, asker.requester)) {
-            return;
+            return Telling::Settled;
         }
         let missing = self.knowledge.missing(guild, channel);
         let what = if missing.is_empty() {
@@ -126,29 +148,26 @@ impl Discord {
         };
         let text =
             format!("I cannot answer you in <#{channel}>: {what} there. Its moderators can change that.");
-        let Some(direct) = self.direct(asker.requester).await else { return };
-        let message = Outgoing {
-            content: text,
-            reply_to: None,
-            nonce: Some(nonce(asker.id, direct, None, Word::Hint.part(), 0)),
-            files: Vec::new(),
-            components: Vec::new(),
-            suppress_embeds: true,
+        let sent = async {
+            let direct = self.rest.direct(asker.requester).await?;
+            let message = Outgoing {
+                content: text,
+                reply_to: None,
+                nonce: Some(nonce(asker.id, direct, None, Word::Missing.part(), 0)),
+                files: Vec::new(),
+                components: Vec::new(),
+                suppress_embeds: true,
+            };
+            self.rest.create(direct, &message).await
         };
-        if let Err(refused) = self.rest.create(direct, &message).await {
+        let Err(refused) = sent.await else { return Telling::Settled };
+        let told = self.untold(&refused);
+        if told == Telling::Settled {
             tracing::info!(request = %asker.id, error = %refused, "somebody cannot be answered anywhere");
+        } else {
+            self.whispered.remove(&(channel, asker.requester));
         }
-    }
-
-    /// The channel for direct messages with somebody.
-    async fn direct(&self, user: UserId) -> Option<ChannelId> {
-        match self.rest.direct(user).await {
-            Ok(channel) => Some(channel),
-            Err(refused) => {
-                tracing::info!(error = %refused, "somebody takes no direct messages");
-                None
-            }
-        }
+        told
     }
 
     /// Removes messages of the bot. One that is gone already is as good.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serenity::model::application::Interaction;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -32,6 +33,9 @@ pub enum Ended {
     Gateway(GatewayFailure),
 }
 
+/// What is left to say about something that was dealt with; and what is left to wait for then, if anything.
+pub(super) type Words = BoxFuture<'static, Option<BoxFuture<'static, ()>>>;
+
 /// The events of one connection.
 #[derive(Debug)]
 pub struct Session {
@@ -49,17 +53,18 @@ pub(super) struct Desk {
 }
 
 /// Places for those who are dealt with. Whoever gives a command has to be answered within three seconds, and waits for no
-/// message.
+/// message; and a message is taken whether or not words to others come through.
 #[derive(Debug)]
 struct Places {
     messages: Arc<Semaphore>,
     commands: Arc<Semaphore>,
+    words: Arc<Semaphore>,
 }
 
 impl Default for Places {
     fn default() -> Self {
         let places = || Arc::new(Semaphore::new(usize::try_from(AT_ONCE).unwrap_or(1)));
-        Self { messages: places(), commands: places() }
+        Self { messages: places(), commands: places(), words: places() }
     }
 }
 
@@ -77,6 +82,7 @@ impl Places {
     async fn all(&self) {
         drop(self.messages.acquire_many(AT_ONCE).await);
         drop(self.commands.acquire_many(AT_ONCE).await);
+        drop(self.words.acquire_many(AT_ONCE).await);
     }
 }
 
@@ -148,23 +154,23 @@ impl Desk {
 
     /// Begins to deal with one thing, holding a place as long as that takes.
     fn begin(self: &Arc<Self>, happening: Happening, places: &Places, tasks: &mut JoinSet<()>) {
-        let (desk, places) = (Arc::clone(self), places.of(&happening));
+        let (desk, words, places) = (Arc::clone(self), Arc::clone(&places.words), places.of(&happening));
         tasks.spawn(async move {
             let place = places.acquire_owned().await;
-            let waiting = desk.deal_with(happening).await;
-            // Whoever waits for somebody else's request holds no place.
+            let Some(words_of) = desk.deal_with(happening).await else { return };
+            let word = words.acquire_owned().await;
             drop(place);
+            let waiting = words_of.await;
+            // Whoever waits for somebody else's request holds no place.
+            drop(word);
             if let Some(waiting) = waiting {
                 waiting.await;
             }
         });
     }
 
-    /// Deals with one thing; and what is left to wait for, if anything.
-    async fn deal_with(
-        self: &Arc<Self>,
-        happening: Happening,
-    ) -> Option<futures_util::future::BoxFuture<'static, ()>> {
+    /// Deals with one thing; and what is left to say.
+    async fn deal_with(self: &Arc<Self>, happening: Happening) -> Option<Words> {
         match happening {
             Happening::Written(message) => return self.written(*message).await,
             Happening::Previewed(channel, message) => self.discord.cover_again(channel, message).await,

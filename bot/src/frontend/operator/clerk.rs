@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use crate::clock::Clock;
 use crate::dedup::Desk;
-use crate::domain::{DeliveryKey, Failure};
+use crate::domain::{DeliveryKey, Failure, Telling};
 use crate::frontend::operator::MOST_JOBS;
 use crate::frontend::operator::wire::{Ask, Fate, Job, Outcome, Reply, Told};
 use crate::intake::LIFE;
@@ -106,7 +106,8 @@ impl Clerk {
                     && job.kind(self.clock.now()) != StateKind::Dead
                 {
                     let told = waiting.delivery.tell(&job.request, Notice::Failed(Failure::Cancelled));
-                    if tokio::time::timeout(TELLING, told).await.is_err() {
+                    let told = tokio::time::timeout(TELLING, told).await;
+                    if !matches!(told, Ok(Telling::Settled)) {
                         tracing::warn!(job = %id, "who asked for a dropped job could not be told");
                     }
                     // Others who want the same have not dropped it: one of them is next.

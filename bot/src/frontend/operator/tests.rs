@@ -21,6 +21,7 @@ use crate::clock::{Clock, WallTime};
 use crate::dedup::{Delivered, Desk, InFlightSettings};
 use crate::domain::{
     Destination, Failure, FrontEnd, GuildId, LimitClass, MessageId, Options, Request, RequestId, Stage,
+    Telling,
 };
 use crate::guard::audience;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
@@ -56,8 +57,11 @@ impl Delivery for Ear {
         Box::pin(async { Err(Failure::ours("nothing is delivered here")) })
     }
 
-    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, ()> {
-        Box::pin(async move { self.0.lock().unwrap().push((request.id, notice)) })
+    fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {
+        Box::pin(async move {
+            self.0.lock().unwrap().push((request.id, notice));
+            Telling::Settled
+        })
     }
 }
 

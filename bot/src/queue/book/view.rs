@@ -73,11 +73,6 @@ impl Book {
             .min()
     }
 
-    /// Whether a worker has something to do: a job, or somebody who is to be told that theirs is dead.
-    pub(crate) fn wakes(&self, now: WallTime) -> bool {
-        self.anything_ready(now) || !self.index.unanswered.is_empty()
-    }
-
     /// Whether a [`claim`](Book::claim) may give something.
     pub(crate) fn anything_ready(&self, now: WallTime) -> bool {
         let now = self.at(now);

@@ -311,7 +311,7 @@ impl Writer {
             health.ballast_held = self.full.is_none() && self.ballast.is_held();
             health.file_bytes = self.disk.file_bytes();
         }
-        self.shared.set_ready(self.disk.is_open() && self.book.wakes(now));
+        self.shared.set_ready(self.disk.is_open() && self.book.anything_ready(now));
     }
 
     /// How long to wait for the next operation.
