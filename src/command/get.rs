@@ -88,7 +88,7 @@ async fn get_link(
     let worker = rooms.worker(config, queue, terminal);
     let told = tell(events, settings.format, screen);
     let work = async {
-        let ended = worker.fulfil(&request, &posting, &Activity::default(), cancel).await;
+        let ended = worker.fulfil(&request, &posting, &Activity::default(), cancel, cancel).await;
         // The events end with the last one who could send some.
         drop(worker);
         ended

@@ -72,6 +72,12 @@ pub trait Delivery: fmt::Debug + Send + Sync + 'static {
         posting: &'a Posting,
     ) -> BoxFuture<'a, Result<Delivered, Failure>>;
 
+    /// Removes what was posted for a request that was taken back in the same moment.
+    fn retract<'a>(&'a self, request: &'a Request, delivered: &'a Delivered) -> BoxFuture<'a, ()> {
+        let _ = (request, delivered);
+        Box::pin(std::future::ready(()))
+    }
+
     /// Says something to the one who asked. Called again after [`Telling::Later`], and after a crash, it says it once.
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling>;
 }

@@ -27,6 +27,9 @@ use crate::pipeline::worker::Worker;
 impl Worker {
     /// From a request to a delivery, once, without claims and without another attempt.
     ///
+    /// `cancel` ends the work until a delivery is begun: what a front end has begun to post it ends, and takes back where
+    /// it finds that the request was. `stop` ends that too, wherever it is.
+    ///
     /// # Errors
     /// What a stage failed with.
     pub async fn fulfil(
@@ -35,8 +38,9 @@ impl Worker {
         posting: &Posting,
         activity: &Activity,
         cancel: &CancellationToken,
+        stop: &CancellationToken,
     ) -> Ended {
-        let work = async {
+        let making = async {
             self.begin(request, Stage::Resolve, activity);
             let post = self.resolve(request).await?;
             let whole = posting.attempt() < PARTS_FROM;
@@ -47,20 +51,11 @@ impl Worker {
             {
                 parcel = self.prepare(request, &renewed, whole, activity, cancel).await;
             }
-            let parcel = parcel?;
-            self.begin(request, Stage::Upload, activity);
-            self.deliver(request, parcel, posting).await
+            parcel
         };
-        // What a job works with is its own, or whole after each of its steps: nothing half done is seen by others.
-        let work = AssertUnwindSafe(work).catch_unwind();
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(Failure::Cancelled),
-            ended = work => ended.unwrap_or_else(|_| {
-                tracing::error!(request = %request.id, "a fault in the program ended the work on a request");
-                Err(Failure::ours("a fault in the program ended the work on it"))
-            }),
-        }
+        let parcel = unless(cancel, request, making).await?;
+        self.begin(request, Stage::Upload, activity);
+        unless(stop, request, self.deliver(request, parcel, posting)).await
     }
 
     fn begin(&self, request: &Request, stage: Stage, activity: &Activity) {
@@ -174,6 +169,24 @@ impl Worker {
             Err(failure) => self.tracker.failure(Stage::Upload, failure.code()),
         }
         result
+    }
+}
+
+/// Does some work, unless it is cancelled. A panic in it is a failure.
+async fn unless<T>(
+    cancel: &CancellationToken,
+    request: &Request,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    // What a job works with is its own, or whole after each of its steps: nothing half done is seen by others.
+    let work = AssertUnwindSafe(work).catch_unwind();
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Failure::Cancelled),
+        ended = work => ended.unwrap_or_else(|_| {
+            tracing::error!(request = %request.id, "a fault in the program ended the work on a request");
+            Err(Failure::ours("a fault in the program ended the work on it"))
+        }),
     }
 }
 

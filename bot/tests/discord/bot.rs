@@ -1,6 +1,7 @@
 //! A bot in a loopback Discord, which can be stopped, killed and started again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use azalea_bot::app::{App, Rooms};
 use azalea_bot::config::{QueueBackend, Secret};
@@ -23,6 +24,8 @@ pub(crate) struct Bot {
     pub(crate) channel: ChannelId,
     pub(crate) ann: UserId,
     pub(crate) bob: UserId,
+    /// How long the gateway may be away before the connection is made anew.
+    pub(crate) patience: Duration,
     running: Option<Running>,
 }
 
@@ -53,7 +56,8 @@ impl Bot {
         let guild = discord.add_guild(spec);
         let channel = discord.text_channel(guild);
         let (ann, bob) = (discord.user("ann"), discord.user("bob"));
-        Self { discord, house, guild, channel, ann, bob, running: None }
+        let patience = Duration::from_secs(60);
+        Self { discord, house, guild, channel, ann, bob, patience, running: None }
     }
 
     pub(crate) async fn start(&mut self) {
@@ -69,7 +73,7 @@ impl Bot {
                 .await?;
         let app = App::start_in(rooms, config, front_end as _).await.unwrap();
         let stop = CancellationToken::new();
-        let serving = session.run(
+        let serving = session.patience(self.patience).run(
             app.intake.clone(),
             app.rooms.processed.clone(),
             Arc::clone(&app.queue),
@@ -145,7 +149,7 @@ impl Bot {
     /// Everything that is under way comes to its end.
     pub(crate) async fn idle(&self) {
         while self.app().unfinished().await > 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Discord does not answer as it should, or the process ends in between: each request still has one answer.
 
+use std::time::Duration;
+
 use azalea_bot::frontend::discord::{Ended, GatewayFailure};
 use serde_json::json;
 
@@ -132,4 +134,67 @@ async fn a_refused_token_in_one_answer_ends_the_session_too() {
     bot.mention(bot.ann, LINK);
     let ended = bot.over().await;
     assert!(matches!(ended, Ended::Gateway(GatewayFailure::Token)), "{ended:?}");
+}
+
+/// Once, a connection was given up that never came back, and what the library did for it went on beside the next one.
+#[tokio::test]
+async fn a_connection_that_stays_away_is_made_anew() {
+    let mut bot = Bot::asleep(House::with_video(films::ready()).await, GuildSpec::default()).await;
+    bot.patience = Duration::from_secs(1);
+    bot.start().await;
+    let looked_up = || bot.discord.requests().iter().filter(|(_, path, _)| path == "/gateway/bot").count();
+    let before = looked_up();
+    bot.discord.shut_gateway(true);
+    bot.discord.drop_connections();
+    while looked_up() < before + 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    bot.discord.shut_gateway(false);
+    bot.discord.wait_until(|state| state.connected() == 1).await;
+    let asked = bot.mention(bot.ann, LINK);
+    assert_eq!(bot.answers_to(asked, 1).await[0].attachments.len(), 1);
+    bot.idle().await;
+    assert_eq!(bot.discord.look(|state| (state.connected(), state.identified().len())), (1, 2));
+    bot.end().await;
+}
+
+#[tokio::test]
+async fn the_last_identifications_of_a_day_are_left_alone() {
+    let mut bot = Bot::asleep(House::new().await, GuildSpec::default()).await;
+    bot.house.post(&json!([]));
+    bot.discord.set_starts_left(50);
+    let failure = bot.try_start().await.unwrap_err();
+    assert!(failure.may_pass() && failure.to_string().contains("14400 s"), "{failure}");
+    assert_eq!(bot.discord.look(|state| state.identified().len()), 0);
+    bot.discord.set_starts_left(51);
+    bot.start().await;
+    bot.end().await;
+}
+
+/// Once, each request in a channel where the bot is timed out cost some refusals, which count for all servers.
+#[tokio::test]
+async fn a_channel_that_refuses_is_left_alone_for_a_while() {
+    let bot = Bot::with_video(films::ready()).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Code(403, 50_013), 100);
+    bot.mention(bot.ann, LINK);
+    let messages = || {
+        let sent = bot.discord.requests().into_iter();
+        sent.filter(|(method, path, status)| {
+            method == "POST" && path.ends_with("/messages") && *status == 403
+        })
+        .count()
+    };
+    while messages() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    bot.idle().await;
+    let before = messages();
+    for _ in 0..5 {
+        bot.mention(bot.bob, LINK);
+        bot.idle().await;
+    }
+    // One more at most: the direct message in which somebody is told.
+    assert!(messages() <= before + 1, "{} {}", before, messages());
+    bot.discord.heal();
+    bot.end().await;
 }

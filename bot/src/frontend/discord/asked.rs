@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
+use serenity::model::Permissions;
 use serenity::model::application::CommandInteraction;
 
 use crate::domain::{Destination, FrontEnd, Link, Options, Request, RequestId};
 use crate::frontend::discord::caption;
 use crate::frontend::discord::commands::{Command, definitions};
 use crate::frontend::discord::ids::{from_channel, from_guild, from_user};
+use crate::frontend::discord::incoming::TURNS;
 use crate::frontend::discord::knowledge::{self, Rights};
 use crate::frontend::discord::removal::EPHEMERAL;
-use crate::frontend::discord::rest::Interaction;
-use crate::frontend::discord::session::Desk;
+use crate::frontend::discord::rest::{Interaction, Refused};
+use crate::frontend::discord::session::{Desk, Words};
 use crate::frontend::discord::{Discord, number};
-use crate::intake::Outcome;
+use crate::intake::{Outcome, Waiting};
 
 impl Discord {
     /// Offers the commands; those that were offered before are replaced by the same.
@@ -27,23 +30,34 @@ impl Discord {
 }
 
 impl Desk {
-    /// Answers a command.
-    pub(super) async fn commanded(self: &Arc<Self>, command: CommandInteraction) {
+    /// Answers a command; and what is left to wait for.
+    pub(super) async fn commanded(self: &Arc<Self>, command: CommandInteraction) -> Option<Words> {
         // Within three seconds, whatever follows: type 5 is an answer that comes later.
         let soon = json!({"type": 5, "data": {"flags": EPHEMERAL}});
         let to = Interaction { id: command.id.get(), token: &command.token };
-        if let Err(refused) = self.discord.rest.respond(to, &soon).await {
-            return tracing::warn!(error = %refused, "a command cannot be answered");
+        match self.discord.rest.respond(to, &soon).await {
+            Ok(()) => {}
+            // It may have been heard, and then the answer to it will be too.
+            Err(Refused::Unanswered) => tracing::debug!("nobody knows whether a command was acknowledged"),
+            Err(refused) => {
+                tracing::warn!(error = %refused, "a command cannot be answered");
+                return None;
+            }
         }
+        let mut waits = Vec::new();
         let text = match Command::of(&command.data) {
-            Ok(Command::Fetch { links, options, message }) => {
+            Ok(Command::Fetch { links, dropped, options, message }) => {
                 let destination = Destination {
                     front_end: FrontEnd::Discord,
                     guild: command.guild_id.map(from_guild),
                     channel: from_channel(command.channel_id),
                     reply_to: message,
                 };
-                self.fetch(&command, destination, links, options).await
+                let mut text = self.fetch(&command, destination, links, options, &mut waits).await;
+                if dropped > 0 {
+                    text = format!("{text}\n{}", caption::too_many(dropped));
+                }
+                text
             }
             Ok(Command::Check) => check(&command),
             Ok(Command::Status) => self.status().await,
@@ -54,6 +68,13 @@ impl Desk {
         if let Err(refused) = self.discord.rest.edit_response(application, to, &answer).await {
             tracing::warn!(error = %refused, "a command is not answered");
         }
+        if waits.is_empty() {
+            return None;
+        }
+        let desk = Arc::clone(self);
+        let waits = waits.into_iter().map(move |(request, place)| desk.clone().behind(request, place, TURNS));
+        let waits = async move { drop(join_all(waits).await) };
+        Some(std::future::ready(Some(waits.boxed())).boxed())
     }
 
     /// Takes the links of a command, and says what became of them.
@@ -63,7 +84,11 @@ impl Desk {
         destination: Destination,
         links: Vec<Link>,
         options: Options,
+        waits: &mut Vec<(Request, Waiting)>,
     ) -> String {
+        if !may_write(command) {
+            return "You may not write here, so I post nothing for you here.".to_owned();
+        }
         let missing = self.discord.knowledge.missing(destination.guild, destination.channel);
         if !missing.is_empty() {
             return format!("I cannot post here: I lack the permissions {}.", knowledge::names(missing));
@@ -77,21 +102,20 @@ impl Desk {
         });
         let mut lines = Vec::new();
         for outcome in join_all(asks).await {
-            lines.push(self.word_for(outcome).await);
+            lines.push(self.word_for(outcome, waits).await);
         }
         lines.join("\n")
     }
 
-    async fn word_for(&self, outcome: Outcome) -> String {
+    async fn word_for(&self, outcome: Outcome, waits: &mut Vec<(Request, Waiting)>) -> String {
         match outcome {
             Outcome::Accepted(request) => {
                 self.discord.statuses.note(&request, None);
                 "On its way.".to_owned()
             }
             Outcome::Again(_) => "On its way already.".to_owned(),
-            Outcome::Joined { waiting, .. } => {
-                // It will stand in this channel; there is nothing more to say to whoever asked.
-                waiting.settle().await;
+            Outcome::Joined { request, waiting } => {
+                waits.push((request, waiting));
                 "Somebody asked for it here just before; it is on its way.".to_owned()
             }
             Outcome::AlreadyThere { request, delivered } if self.stands(&delivered).await => {
@@ -122,13 +146,24 @@ impl Desk {
     }
 }
 
+/// Whether the one who gives a command may write where it is given: nobody has the bot write where they may not.
+fn may_write(command: &CommandInteraction) -> bool {
+    let permissions = command.member.as_ref().and_then(|member| member.permissions);
+    let write =
+        if is_thread(command) { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
+    permissions.is_none_or(|permissions| permissions.contains(write))
+}
+
+fn is_thread(command: &CommandInteraction) -> bool {
+    command.channel.as_ref().is_some_and(|channel| channel.thread_metadata.is_some())
+}
+
 /// What the bot may do where the command was given, as Discord says with it.
 fn check(command: &CommandInteraction) -> String {
     let Some(permissions) = command.app_permissions else {
         return "I have all that I need here.".to_owned();
     };
-    let thread = command.channel.as_ref().is_some_and(|channel| channel.thread_metadata.is_some());
-    let rights = Rights { permissions, thread };
+    let rights = Rights { permissions, thread: is_thread(command) };
     let mut lines = Vec::new();
     if rights.missing().is_empty() {
         lines.push("I can post here.".to_owned());

@@ -1,6 +1,8 @@
 //! Buttons, and what is written in them: everything that is needed when one is pressed, so that they outlive restarts.
 
 use serde_json::{Value, json};
+use serenity::model::application::{ActionRowComponent, ButtonKind};
+use serenity::model::channel::Message;
 
 use crate::domain::{Request, RequestId, UserId};
 
@@ -49,6 +51,18 @@ impl Button {
     fn id(self) -> String {
         format!("azalea:{}:{}:{}", self.deed.code(), self.requester, self.request)
     }
+}
+
+/// The buttons of ours below a message.
+pub(super) fn below(message: &Message) -> impl Iterator<Item = Button> + '_ {
+    let parts = message.components.iter().flat_map(|row| &row.components);
+    parts.filter_map(|part| match part {
+        ActionRowComponent::Button(button) => match &button.data {
+            ButtonKind::NonLink { custom_id, .. } => Button::parse(custom_id),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// A row with the button that removes an answer.

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use serenity::model::application::{CommandData, ResolvedOption, ResolvedTarget, ResolvedValue};
 
-use crate::domain::{Edits, Form, Link, MediaChoice, MessageId, Options, Trim, find_links, parse_time};
+use crate::domain::{
+    Edits, Form, FoundLinks, Link, MediaChoice, MessageId, Options, Trim, find_links, parse_time,
+};
 use crate::frontend::discord::ids::from_message;
 
 /// What a command wants.
@@ -12,6 +14,8 @@ pub(super) enum Command {
     /// The media of these posts.
     Fetch {
         links: Vec<Link>,
+        /// How many more links there are than one message may have.
+        dropped: usize,
         options: Options,
         /// The message that the links stand in.
         message: Option<MessageId>,
@@ -70,12 +74,12 @@ impl Command {
         let options = data.options();
         match (data.name.as_str(), data.target()) {
             (_, Some(ResolvedTarget::Message(message))) => {
-                let links = find_links(&message.content).links;
+                let FoundLinks { links, dropped } = find_links(&message.content);
                 if links.is_empty() {
                     return Err("There is no link to a post in that message.".to_owned());
                 }
                 let message = Some(from_message(message.id));
-                Ok(Self::Fetch { links, options: Options::default(), message })
+                Ok(Self::Fetch { links, dropped, options: Options::default(), message })
             }
             ("fetch", _) => fetch(&options),
             ("azalea", _) => match options.first().map(|option| option.name) {
@@ -119,7 +123,7 @@ fn fetch(options: &[ResolvedOption<'_>]) -> Result<Command, String> {
     };
     let spoiler = matches!(value("spoiler"), Some(ResolvedValue::Boolean(true)));
     let options = Options { choice, edits: Edits { form, trim }, spoiler };
-    Ok(Command::Fetch { links: vec![link], options, message: None })
+    Ok(Command::Fetch { links: vec![link], dropped: 0, options, message: None })
 }
 
 #[cfg(test)]
@@ -157,7 +161,7 @@ mod tests {
             spoiler: true,
         };
         let links = vec!["https://x.com/a/status/20".parse().unwrap()];
-        assert_eq!(wanted, Ok(Command::Fetch { links, options, message: None }));
+        assert_eq!(wanted, Ok(Command::Fetch { links, dropped: 0, options, message: None }));
     }
 
     #[test]

@@ -29,7 +29,7 @@ enum Wish {
 }
 
 /// How often somebody who waits behind another one begins anew, before the queue alone looks after them.
-const TURNS: usize = 8;
+pub(super) const TURNS: usize = 8;
 
 impl Desk {
     /// Takes a message; and what is left to say about it.
@@ -189,8 +189,17 @@ impl Desk {
     }
 
     /// Waits for the end of somebody else's request.
-    async fn behind(self: Arc<Self>, request: Request, place: Waiting, turns: usize) {
-        match place.end().await {
+    pub(super) async fn behind(self: Arc<Self>, request: Request, place: Waiting, turns: usize) {
+        let end = place.end().await;
+        if self.discord.is_withdrawn(&request) {
+            place.settle().await;
+            return;
+        }
+        match end {
+            // A command was answered when it was given, and has no message that an answer could refer to.
+            Some(Ok(_)) if request.destination.reply_to.is_none() => {
+                place.settle().await;
+            }
             Some(Ok(delivered)) => {
                 place.answer(async || self.discord.point(&request, &delivered).await).await;
             }

@@ -1,7 +1,7 @@
 //! What is known of servers and channels without asking: who reads there, how much it takes, what the bot may do.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serenity::cache::Cache;
 use serenity::model::Permissions;
@@ -15,25 +15,36 @@ use crate::guard::audience::Place;
 /// What the gateway has told so far. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Knowledge {
-    cache: Arc<Cache>,
+    cache: Arc<RwLock<Arc<Cache>>>,
 }
 
 impl Knowledge {
-    pub(super) const fn new(cache: Arc<Cache>) -> Self {
-        Self { cache }
+    pub(super) fn new(cache: Arc<Cache>) -> Self {
+        Self { cache: Arc::new(RwLock::new(cache)) }
+    }
+
+    /// From now on what another connection has told counts.
+    pub(super) fn adopt(&self, cache: Arc<Cache>) {
+        // A value that is replaced whole: a panic elsewhere has not harmed it.
+        *self.cache.write().unwrap_or_else(PoisonError::into_inner) = cache;
+    }
+
+    fn cache(&self) -> Arc<Cache> {
+        Arc::clone(&self.cache.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How many servers there are.
     pub(super) fn guilds(&self) -> usize {
-        self.cache.guild_count()
+        self.cache().guild_count()
     }
 
     /// What the bot's roles lack in servers, a line for each of some servers.
     pub(super) fn lacks(&self) -> Vec<String> {
-        let me = self.cache.current_user().id;
+        let cache = self.cache();
+        let me = cache.current_user().id;
         let mut lines = Vec::new();
-        for id in self.cache.guilds() {
-            let Some(guild) = self.cache.guild(id) else { continue };
+        for id in cache.guilds() {
+            let Some(guild) = cache.guild(id) else { continue };
             let Some(member) = guild.members.get(&me) else { continue };
             let missing = WANTED.difference(guild.member_permissions(member));
             if !missing.is_empty() {
@@ -49,7 +60,8 @@ impl Knowledge {
     /// Who reads there. A thread is as its parent is.
     pub(super) fn place(&self, destination: &Destination) -> Place {
         let Some(guild) = destination.guild else { return Place::Direct };
-        let Some(guild) = self.cache.guild(to_guild(guild)) else { return Place::Unknown };
+        let cache = self.cache();
+        let Some(guild) = cache.guild(to_guild(guild)) else { return Place::Unknown };
         match home_of(&guild, destination.channel) {
             Some(channel) if channel.nsfw => Place::AgeRestricted,
             Some(_) => Place::Ordinary,
@@ -59,7 +71,7 @@ impl Knowledge {
 
     /// The largest file that a server takes by its boosts; `None` when they give no more than everybody has.
     pub(super) fn boosted(&self, guild: GuildId) -> Option<LimitClass> {
-        let tier = self.cache.guild(to_guild(guild))?.premium_tier;
+        let tier = self.cache().guild(to_guild(guild))?.premium_tier;
         let mebibytes: u64 = match tier {
             PremiumTier::Tier2 => 50,
             PremiumTier::Tier3 => 100,
@@ -73,9 +85,10 @@ impl Knowledge {
         let Some(guild) = guild else {
             return Some(Rights { permissions: Permissions::all(), thread: false });
         };
-        let guild = self.cache.guild(to_guild(guild))?;
+        let cache = self.cache();
+        let guild = cache.guild(to_guild(guild))?;
         let home = home_of(&guild, channel)?;
-        let me = self.cache.current_user().id;
+        let me = cache.current_user().id;
         let member = guild.members.get(&me)?;
         let permissions = guild.user_permissions_in(home, member);
         let thread = home.id != to_channel(channel);
@@ -89,8 +102,9 @@ impl Knowledge {
 
     /// Whether the bot's own role is among these.
     pub(super) fn own_role(&self, guild: GuildId, roles: &[serenity::model::id::RoleId]) -> bool {
-        let Some(guild) = self.cache.guild(to_guild(guild)) else { return false };
-        let me = self.cache.current_user().id;
+        let cache = self.cache();
+        let Some(guild) = cache.guild(to_guild(guild)) else { return false };
+        let me = cache.current_user().id;
         roles.iter().any(|role| guild.roles.get(role).is_some_and(|role| role.tags.bot_id == Some(me)))
     }
 }

@@ -11,6 +11,7 @@ mod asked;
 mod buttons;
 mod caption;
 mod commands;
+mod earlier;
 mod gateway;
 mod ids;
 mod incoming;
@@ -21,6 +22,7 @@ mod removal;
 mod rest;
 mod said;
 mod session;
+mod shut;
 mod status;
 
 use std::num::NonZeroU64;
@@ -43,6 +45,7 @@ use crate::frontend::discord::knowledge::Knowledge;
 use crate::frontend::discord::limits::Limits;
 use crate::frontend::discord::rest::{Rest, RestSettings, check_base};
 use crate::frontend::discord::said::Word;
+use crate::frontend::discord::shut::Shut;
 use crate::frontend::discord::status::Statuses;
 use crate::guard::audience::Place;
 use crate::http::{EgressRule, Http, HttpSettings};
@@ -77,6 +80,10 @@ pub struct Discord {
     /// Messages of others whose previews are to be taken away.
     covered: Recent<MessageId>,
     whispered: Recent<(ChannelId, UserId)>,
+    /// Channels that take nothing just now.
+    shut: Shut,
+    /// Messages whose words are being remembered, one after the other.
+    remembering: tokio::sync::Mutex<()>,
     /// Small talk, with the minute in which it was said.
     talked: Recent<(ChannelId, UserId, Word, u64)>,
 }
@@ -124,6 +131,8 @@ impl Discord {
             withdrawals,
             covered: Recent::new(REMEMBERED),
             whispered: Recent::new(REMEMBERED),
+            shut: Shut::default(),
+            remembering: tokio::sync::Mutex::default(),
             talked: Recent::new(REMEMBERED),
         });
         let session = Session::new(Arc::clone(&discord), gateway);
@@ -151,7 +160,7 @@ impl Discord {
 
     async fn tell_end(&self, request: &Request, notice: Notice) -> Telling {
         self.end_status(request).await;
-        if self.is_withdrawn(request) {
+        if self.was_withdrawn(request).await {
             return Telling::Settled;
         }
         match notice {
@@ -197,6 +206,10 @@ impl Delivery for Discord {
             posted
         }
         .boxed()
+    }
+
+    fn retract<'a>(&'a self, _: &'a Request, delivered: &'a Delivered) -> BoxFuture<'a, ()> {
+        self.remove(delivered.channel, delivered.messages.iter().copied()).boxed()
     }
 
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {

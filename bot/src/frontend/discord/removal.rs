@@ -1,18 +1,25 @@
 //! What is taken away: previews of links that stand there as media now, answers to messages that were deleted, and
 //! answers whose button was pressed.
 
+use std::time::Duration;
+
 use serde_json::json;
 use serenity::model::Permissions;
-use serenity::model::application::{ActionRowComponent, ButtonKind, ComponentInteraction};
+use serenity::model::application::ComponentInteraction;
 
-use crate::domain::{ChannelId, Destination, FrontEnd, MAX_LINKS_PER_MESSAGE, MessageId, RequestId};
+use crate::domain::{
+    ChannelId, Destination, FrontEnd, MAX_LINKS_PER_MESSAGE, MessageId, Request, RequestId, UserId,
+};
 use crate::frontend::discord::Discord;
-use crate::frontend::discord::buttons::{Button, Deed};
+use crate::frontend::discord::buttons::{self, Button, Deed};
 use crate::frontend::discord::ids::{from_channel, from_message, from_user};
 use crate::frontend::discord::rest::Interaction;
 use crate::frontend::discord::session::Desk;
 use crate::queue::JobResult;
+use crate::store::Shelf;
 
+/// How long it is remembered that a request was taken back: longer than it lives.
+const REMEMBERED: Duration = Duration::from_secs(2 * 86_400);
 /// Discord's flag for a message without previews.
 const SUPPRESS_EMBEDS: u64 = 1 << 2;
 /// Discord's flag for an answer that one person sees.
@@ -26,42 +33,50 @@ impl Discord {
         }
     }
 
-    /// Takes the preview of the message away whose media stand there now.
-    pub(super) async fn suppress(&self, destination: &Destination) {
+    /// Takes the preview of the message away whose media stand there now, if whoever asked wrote it: what others wrote
+    /// stays as they want it.
+    pub(super) async fn suppress(&self, request: &Request) {
+        let destination = &request.destination;
         let Some(message) = destination.reply_to else { return };
         let rights = self.knowledge.rights(destination.guild, destination.channel);
         if destination.guild.is_some() && rights.is_some_and(|rights| rights.may_suppress()) {
-            // A preview can come after the answer.
-            self.covered.insert(message);
-            self.cover(destination.channel, message).await;
+            self.cover(destination.channel, message, Some(request.requester)).await;
         }
     }
 
     /// A message has a preview: it is taken away when the media stand there.
     pub(super) async fn cover_again(&self, channel: ChannelId, message: MessageId) {
         if self.covered.contains(&message) {
-            self.cover(channel, message).await;
+            self.cover(channel, message, None).await;
         }
+    }
+
+    /// Whether a request was taken back, in this process or an earlier one.
+    pub(super) async fn was_withdrawn(&self, request: &Request) -> bool {
+        self.is_withdrawn(request) || self.store.get(Shelf::Discord, &key(request.id)).await.is_some()
+    }
+
+    /// Takes a request back, also for the next process.
+    fn withdraw(&self, request: RequestId) {
+        self.withdrawals.withdraw(request);
+        self.store.put(Shelf::Discord, key(request), Vec::new(), self.clock.now().plus(REMEMBERED));
     }
 
     /// Whether these messages were posted for this very request: their button says so.
     async fn is_answer_to(&self, channel: ChannelId, messages: &[MessageId], request: RequestId) -> bool {
         let Some(last) = messages.last() else { return false };
         let Ok(message) = self.rest.message(channel, *last).await else { return false };
-        let parts = message.components.iter().flat_map(|row| &row.components);
-        let ids = parts.filter_map(|part| match part {
-            ActionRowComponent::Button(button) => match &button.data {
-                ButtonKind::NonLink { custom_id, .. } => Some(custom_id),
-                _ => None,
-            },
-            _ => None,
-        });
-        ids.filter_map(|id| Button::parse(id)).any(|button| button.request == request)
+        buttons::below(&message).any(|button| button.request == request)
     }
 
-    async fn cover(&self, channel: ChannelId, message: MessageId) {
+    async fn cover(&self, channel: ChannelId, message: MessageId, writer: Option<UserId>) {
         // The edit replaces all flags, so those that are there are sent along.
         let Ok(shown) = self.rest.message(channel, message).await else { return };
+        if writer.is_some_and(|writer| writer != from_user(shown.author.id)) {
+            return;
+        }
+        // A preview can come after the answer.
+        self.covered.insert(message);
         let flags = shown.flags.map_or(0, |flags| flags.bits());
         if flags & SUPPRESS_EMBEDS != 0 {
             return;
@@ -80,19 +95,19 @@ impl Desk {
         for ordinal in (0_u8..).take(MAX_LINKS_PER_MESSAGE) {
             let request = RequestId::new(FrontEnd::Discord, message, ordinal);
             if seen {
-                self.discord.withdrawals.withdraw(request);
+                self.discord.withdraw(request);
             }
             if let Some(request) = self.discord.statuses.request(request) {
                 self.discord.end_status(&request).await;
             }
-            self.take_back(channel, request).await;
+            self.take_back(channel, request, None).await;
         }
         let said = self.discord.take_said(message).await;
         self.discord.remove(channel, said).await;
     }
 
-    /// Removes what was posted for a request.
-    async fn take_back(&self, channel: ChannelId, request: RequestId) {
+    /// Removes what was posted for a request. One of its messages has the button that was `pressed`.
+    async fn take_back(&self, channel: ChannelId, request: RequestId, pressed: Option<MessageId>) {
         let messages = match self.queue.result(request).await {
             Ok(Some(JobResult::Delivered { channel: there, messages, .. })) if there == channel => messages,
             Ok(_) => return,
@@ -101,7 +116,9 @@ impl Desk {
             }
         };
         // Who was shown where it stood already has the same result, and what stands there is somebody else's.
-        if self.discord.is_answer_to(channel, &messages, request).await {
+        if pressed.is_some_and(|pressed| messages.contains(&pressed))
+            || self.discord.is_answer_to(channel, &messages, request).await
+        {
             self.discord.remove(channel, messages).await;
         }
     }
@@ -124,12 +141,13 @@ impl Desk {
         let channel = from_channel(pressed.channel_id);
         match button.deed {
             Deed::Delete => {
-                self.take_back(channel, button.request).await;
+                let message = from_message(pressed.message.id);
+                self.take_back(channel, button.request, Some(message)).await;
                 // Also when nobody remembers the request any more.
-                self.discord.remove(channel, [from_message(pressed.message.id)]).await;
+                self.discord.remove(channel, [message]).await;
             }
             Deed::Cancel => {
-                self.discord.withdrawals.withdraw(button.request);
+                self.discord.withdraw(button.request);
                 if let Some(request) = self.discord.statuses.request(button.request) {
                     self.discord.end_status(&request).await;
                 }
@@ -144,4 +162,8 @@ impl Desk {
             tracing::debug!(error = %refused, "a button is not answered");
         }
     }
+}
+
+fn key(request: RequestId) -> String {
+    format!("withdrawn/{request}")
 }

@@ -176,11 +176,15 @@ impl Discord {
         channel: ChannelId,
         messages: impl IntoIterator<Item = MessageId> + Send,
     ) {
-        remove(&self.rest, channel, messages).await;
+        for message in messages {
+            remove(&self.rest, channel, message).await;
+        }
     }
 
     async fn remember(&self, destination: &Destination, said: MessageId) {
         let Some(answered) = destination.reply_to else { return };
+        // Two words to one message at once would otherwise forget each other.
+        let _one = self.remembering.lock().await;
         let mut all = self.said(answered).await;
         if all.contains(&said) || all.len() >= MOST {
             return;
@@ -208,26 +212,21 @@ impl Discord {
     }
 }
 
-/// Removes messages of the bot, for somebody who does not stay for it.
-pub(super) async fn remove(
-    rest: &Rest,
-    channel: ChannelId,
-    messages: impl IntoIterator<Item = MessageId> + Send,
-) {
-    let messages: Vec<MessageId> = messages.into_iter().collect();
-    for message in messages {
-        for _ in 0..TRIES {
-            match rest.delete(channel, message).await {
-                Ok(()) | Err(Refused::UnknownMessage) => break,
-                Err(Refused::Limited { retry_after, .. }) => sleep(retry_after.min(LONGEST_PAUSE)).await,
-                Err(Refused::Later { .. } | Refused::Unanswered) => sleep(PAUSE).await,
-                Err(refused) => {
-                    tracing::warn!(%channel, %message, error = %refused, "a message cannot be removed");
-                    break;
-                }
+/// Removes a message of the bot, for somebody who does not stay for it; whether it is gone, or will never go.
+pub(super) async fn remove(rest: &Rest, channel: ChannelId, message: MessageId) -> bool {
+    for _ in 0..TRIES {
+        match rest.delete(channel, message).await {
+            Ok(()) | Err(Refused::UnknownMessage) => return true,
+            Err(Refused::Limited { retry_after, .. }) => sleep(retry_after.min(LONGEST_PAUSE)).await,
+            Err(Refused::Later { .. } | Refused::Unanswered) => sleep(PAUSE).await,
+            Err(refused) => {
+                tracing::warn!(%channel, %message, error = %refused, "a message cannot be removed");
+                return !matches!(refused, Refused::Paused { .. } | Refused::Unauthorized | Refused::Blocked);
             }
         }
     }
+    tracing::warn!(%channel, %message, "a message could not be removed");
+    false
 }
 
 fn key(answered: MessageId) -> String {

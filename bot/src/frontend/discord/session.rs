@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serenity::model::application::Interaction;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::dedup::Processed;
@@ -23,6 +23,9 @@ const AT_ONCE: u32 = 256;
 const GRACE: Duration = Duration::from_secs(5);
 /// Jobs of an earlier run whose messages are known; a longer backlog is rare, and what is lost is a cancellation.
 const RECALLED: usize = 10_000;
+
+/// The pause before a connection is made anew, and the longest of those that follow.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
 /// Why a session ended.
 #[derive(Debug)]
@@ -91,6 +94,13 @@ impl Session {
         Self { discord, gateway }
     }
 
+    /// Has the connection made anew when it is away for this long; three minutes unless it is said.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.gateway.patience = patience;
+        self
+    }
+
     /// Takes messages until it is told to stop, or Discord closes the connection for good.
     pub async fn run(
         mut self,
@@ -104,9 +114,10 @@ impl Session {
         let places = Places::default();
         let mut tasks: JoinSet<()> = JoinSet::new();
         let discord = Arc::clone(&self.discord);
-        tasks.spawn(async move { discord.show_statuses().await });
-        let discord = Arc::clone(&self.discord);
-        tasks.spawn(async move { discord.offer_commands().await });
+        let showing = Arc::clone(&self.discord);
+        tasks.spawn(async move { showing.show_statuses().await });
+        let offering = Arc::clone(&self.discord);
+        tasks.spawn(async move { offering.offer_commands().await });
         let ended = loop {
             tokio::select! {
                 biased;
@@ -114,7 +125,14 @@ impl Session {
                 failure = self.discord.rest.over() => break Ended::Gateway(failure),
                 happening = self.gateway.next() => match happening {
                     Ok(happening) => desk.begin(happening, &places, &mut tasks),
-                    Err(failure) => break Ended::Gateway(failure),
+                    Err(failure) => match self.renew(failure, &stop).await {
+                        Ok(mut before) => {
+                            while let Some(happening) = before.recv().await {
+                                desk.begin(happening, &places, &mut tasks);
+                            }
+                        }
+                        Err(ended) => break ended,
+                    },
                 },
             }
             while tasks.try_join_next().is_some() {}
@@ -126,6 +144,7 @@ impl Session {
                 desk.begin(happening, &places, &mut tasks);
             }
             places.all().await;
+            discord.statuses_gone().await;
         };
         if timeout(GRACE, rest).await.is_err() {
             tracing::warn!("some of what was said in the last moment was not dealt with");
@@ -133,6 +152,43 @@ impl Session {
         // Who waits for somebody else's request has a place in the queue.
         tasks.shutdown().await;
         ended
+    }
+
+    /// Makes the connection anew after it failed, as often as that may help; what had happened before.
+    async fn renew(
+        &mut self,
+        failure: GatewayFailure,
+        stop: &CancellationToken,
+    ) -> Result<mpsc::Receiver<Happening>, Ended> {
+        if !failure.may_pass() {
+            return Err(Ended::Gateway(failure));
+        }
+        tracing::warn!(%failure, "the connection to Discord is lost; it is made anew");
+        self.gateway.give_up().await;
+        let (mut pause, longest) = PAUSES;
+        loop {
+            let again = async {
+                sleep(pause).await;
+                self.gateway.reconnect().await
+            };
+            let failure = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Ended::Asked),
+                failure = self.discord.rest.over() => return Err(Ended::Gateway(failure)),
+                renewed = again => match renewed {
+                    Ok(before) => {
+                        tracing::info!("the connection to Discord is there again");
+                        return Ok(before);
+                    }
+                    Err(failure) => failure,
+                },
+            };
+            if !failure.may_pass() {
+                return Err(Ended::Gateway(failure));
+            }
+            tracing::warn!(%failure, ?pause, "the connection to Discord is tried again");
+            pause = pause.saturating_mul(2).min(longest);
+        }
     }
 }
 
@@ -181,7 +237,7 @@ impl Desk {
             }
             Happening::Asked(interaction) => match *interaction {
                 Interaction::Component(pressed) => self.pressed(pressed).await,
-                Interaction::Command(command) => self.commanded(command).await,
+                Interaction::Command(command) => return self.commanded(command).await,
                 other => tracing::debug!(kind = ?other.kind(), "an interaction that nobody deals with"),
             },
         }

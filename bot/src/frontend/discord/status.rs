@@ -42,6 +42,8 @@ pub(super) struct Statuses {
     open: DashMap<RequestId, Arc<Status>>,
     /// Those that ended lately: what is said of them later comes too late.
     ended: Recent<RequestId>,
+    /// Those that are being taken away.
+    going: Mutex<JoinSet<()>>,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,7 @@ struct Shown {
 
 impl Statuses {
     pub(super) fn new(remembered: usize) -> Self {
-        Self { open: DashMap::new(), ended: Recent::new(remembered) }
+        Self { open: DashMap::new(), ended: Recent::new(remembered), going: Mutex::default() }
     }
 
     /// A request is under way, in this stage. Waits for nobody.
@@ -142,10 +144,21 @@ impl Discord {
 
     fn take_away(&self, request: RequestId, channel: ChannelId, message: MessageId) {
         let (rest, store) = (self.rest.clone(), self.store.clone());
-        tokio::spawn(async move {
-            remove(&rest, channel, [message]).await;
-            store.remove(Shelf::Discord, key(request));
+        let mut going = self.statuses.going.lock().unwrap_or_else(PoisonError::into_inner);
+        while going.try_join_next().is_some() {}
+        going.spawn(async move {
+            // What stays is tried again when its request ends once more, as in the next process.
+            if remove(&rest, channel, message).await {
+                store.remove(Shelf::Discord, key(request));
+            }
         });
+    }
+
+    /// Waits until all are away that are on their way.
+    pub(super) async fn statuses_gone(&self) {
+        let mut going =
+            std::mem::take(&mut *self.statuses.going.lock().unwrap_or_else(PoisonError::into_inner));
+        while going.join_next().await.is_some() {}
     }
 
     async fn show(&self, status: &Status) {

@@ -19,6 +19,10 @@ pub(crate) enum Fault {
     Hang,
     /// 429, for so many milliseconds.
     Limited { scope: Scope, retry_after_ms: u64 },
+    /// The request is done, and answered so many milliseconds later.
+    Late(u64),
+    /// None: one request that goes well, before the next fault.
+    Spared,
 }
 
 /// Whom a 429 is meant for.

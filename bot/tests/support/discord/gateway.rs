@@ -78,6 +78,9 @@ pub(super) async fn enter(
         });
         return Answer::page(400).into_response();
     }
+    if shared.look(|state| state.gateway_is_shut) {
+        return Answer::page(503).into_response();
+    }
     upgrade.on_upgrade(|socket| serve(socket, shared))
 }
 

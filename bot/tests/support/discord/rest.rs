@@ -51,6 +51,9 @@ pub(super) async fn handle(
     if fault == Some(Fault::DropAfterDone) {
         return cut(&door).await;
     }
+    if let Some(Fault::Late(ms)) = fault {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
     answer.into_response()
 }
 
@@ -110,7 +113,8 @@ impl State {
             Some(Fault::Limited { scope, retry_after_ms }) => {
                 return Err(self.limits.limited(call, scope, Duration::from_millis(retry_after_ms)));
             }
-            Some(Fault::Drop | Fault::DropAfterDone | Fault::Hang) | None => {}
+            Some(Fault::Drop | Fault::DropAfterDone | Fault::Hang | Fault::Late(_) | Fault::Spared)
+            | None => {}
         }
         self.limits.count(call)
     }

@@ -265,6 +265,11 @@ impl Discord {
         self.shared.change(|state| state.starts_left = left);
     }
 
+    /// Whether the gateway takes no connections; the rest of Discord is there.
+    pub(crate) fn shut_gateway(&self, shut: bool) {
+        self.shared.change(|state| state.gateway_is_shut = shut);
+    }
+
     /// Moves the double's own time on: interactions grow old, nonces are forgotten.
     pub(crate) fn advance(&self, by: std::time::Duration) {
         self.shared.change(|state| state.now += by);

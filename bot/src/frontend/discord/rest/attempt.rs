@@ -24,6 +24,8 @@ pub(super) struct Call<'a> {
     pub(super) query: Option<&'a str>,
     /// What Discord counts together with it.
     pub(super) route: &'a str,
+    /// How long one try may take.
+    pub(super) timeout: Duration,
 }
 
 /// Why a try failed.
@@ -62,7 +64,7 @@ impl Rest {
             url: &base::below(&inner.base, call.path, call.query),
             user_agent: USER_AGENT,
             authorization: authorization.ok_or_else(|| ours("the token has characters that no token has"))?,
-            timeout: inner.timeout,
+            timeout: call.timeout,
             cap: MOST_ANSWER,
             body: body.await.map_err(Trouble::Refused)?,
         };

@@ -3,6 +3,8 @@
 //! Each can be repeated without harm, and is, when it fails on the way: what was deleted is deleted, an edit gives the
 //! same text, and a second answer to an interaction is refused as one.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,12 +13,15 @@ use serenity::model::channel::Message;
 
 use super::attempt::Call;
 use super::refused::Refused;
-use super::{MORE_TRIES, Rest};
+use super::{ANSWERING, MORE_TRIES, Rest};
 use crate::domain::{ChannelId, MessageId, UserId};
 use crate::http::{CallBody, Verb};
 
 /// Discord's number for an interaction that was answered before.
 const ANSWERED: u32 = 40_060;
+
+/// How long one try to answer an interaction may take: Discord waits three seconds for the first answer.
+const ACKNOWLEDGING: Duration = Duration::from_secs(2);
 
 /// An interaction: its number, and the token that lets one answer it.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +98,8 @@ impl Rest {
         let path = format!("/interactions/{}/{}/callback", to.id, to.token);
         // Tokens are kept nowhere, not even in the names of limits.
         let route = format!("POST /interactions/{}", to.id);
-        match self.ask(Verb::Post, &path, None, &route, Some(answer), done).await {
+        let call = Call { verb: Verb::Post, path: &path, query: None, route: &route, timeout: ACKNOWLEDGING };
+        match self.ask_so(call, Some(answer), done).await {
             // The answer to an earlier try was lost.
             Err(Refused::Other { code: Some(ANSWERED), .. }) => Ok(()),
             other => other,
@@ -121,12 +127,22 @@ impl Rest {
         json: Option<&Value>,
         read: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T, Refused> {
+        self.ask_so(Call { verb, path, query, route, timeout: self.0.timeout.min(ANSWERING) }, json, read)
+            .await
+    }
+
+    async fn ask_so<T>(
+        &self,
+        call: Call<'_>,
+        json: Option<&Value>,
+        read: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<T, Refused> {
         let json = json.map(|json| Bytes::from(json.to_string()));
         let body = || {
             let body = json.clone().map_or(CallBody::Nothing, CallBody::Json);
             async move { Ok(body) }
         };
-        self.repeat(Call { verb, path, query, route }, MORE_TRIES, body, read).await
+        self.repeat(call, MORE_TRIES, body, read).await
     }
 }
 

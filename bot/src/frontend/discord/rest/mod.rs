@@ -58,7 +58,7 @@ pub(crate) struct RestSettings {
     pub(crate) token: Secret,
     /// Tells the time of day at which a pause ends.
     pub(crate) clock: Clock,
-    /// How long one try may take, from the connection to the answer's last byte, with all files.
+    /// How long one try to send files may take, from the connection to the answer's last byte, with all files.
     pub(crate) timeout: Duration,
 }
 
@@ -127,7 +127,10 @@ impl Rest {
             .map_err(|error| Refused::Ours { what: format!("a message cannot be written: {error}") })?;
         let tries = if message.nonce.is_some() { MORE_TRIES } else { 0 };
         let path = format!("/channels/{channel}/messages");
-        let call = Call { verb: Verb::Post, path: &path, query: None, route: &format!("POST {path}") };
+        // Words take no longer than any other call.
+        let timeout = if message.files.is_empty() { self.0.timeout.min(ANSWERING) } else { self.0.timeout };
+        let call =
+            Call { verb: Verb::Post, path: &path, query: None, route: &format!("POST {path}"), timeout };
         let body = || attempt::body(payload.clone(), &message.files);
         self.repeat(call, tries, body, |answer| serde_json::from_slice(answer).ok()).await
     }
@@ -276,6 +279,9 @@ pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Discord keeps a nonce for "a few minutes" and does not say how many. What may have been made longer ago than this
 /// is for the caller to look for, before it is sent again.
 const NONCE_HOLDS: Duration = Duration::from_secs(60);
+
+/// How long one try of a call without files may take.
+const ANSWERING: Duration = Duration::from_secs(15);
 
 /// Tries after the first.
 const MORE_TRIES: usize = 2;
