@@ -248,6 +248,10 @@ pub(crate) struct QueueWayArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
+    /// The configuration [default: $AZALEA_CONFIG, ./azalea.toml, or the one in your configuration folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+
     /// Answer as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -214,11 +214,12 @@ const fn exit_of(failure: &Failure) -> Exit {
         | Failure::Sensitive
         | Failure::NoMedia
         | Failure::Unsupported { .. }
+        | Failure::Missing { .. }
         | Failure::TooLarge { .. }
         | Failure::Forbidden { .. } => Exit::Input,
         Failure::CannotFit { .. } => Exit::CannotFit,
         Failure::TimedOut { .. } | Failure::Cancelled => Exit::Stopped,
-        Failure::Transient { .. } | Failure::Missing { .. } => Exit::Network,
+        Failure::Transient { .. } => Exit::Network,
         // A class that is new to the program is the program's fault.
         _ => Exit::Fault,
     }

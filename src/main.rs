@@ -63,7 +63,9 @@ fn run(settings: Settings, screen: &Screen) -> anyhow::Result<Exit> {
             command::demo::run(&demo, screen, &interrupt)
         }
         Task::Queue(queue) => command::queue::run(&queue, screen),
-        Task::Doctor(format, environment) => command::doctor::run(format, &environment, screen),
+        Task::Doctor(format, file, environment) => {
+            command::doctor::run(format, file.as_deref(), &environment, screen)
+        }
         Task::Config(task) => command::config::run(&task, screen),
         Task::Completions(shell) => command::completions::run(shell, screen),
     }

@@ -35,7 +35,7 @@ pub(crate) enum Task {
     Console(ConsoleSettings),
     Demo(DemoSettings),
     Queue(QueueSettings),
-    Doctor(Format, Environment),
+    Doctor(Format, Option<PathBuf>, Environment),
     Config(ConfigTask),
     Completions(Shell),
 }
@@ -172,7 +172,7 @@ impl Settings {
         let task = match typed.command {
             Command::Fit(args) => Task::Fit(fit(args, format)?),
             Command::Probe(args) => Task::Probe(ProbeSettings { input: Input::new(args.input), format }),
-            Command::Doctor(_) => Task::Doctor(format, Environment::of_process()),
+            Command::Doctor(args) => Task::Doctor(format, args.config, Environment::of_process()),
             Command::Get(args) => Task::Get(get(args, format)?),
             Command::Run(args) => Task::Run(RunSettings { config: config(args.config.as_deref())? }),
             Command::Console(args) => {

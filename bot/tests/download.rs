@@ -150,6 +150,17 @@ async fn a_silent_connection_is_resumed_too() {
     assert!(arrived(fetch(&server, hasty, &mut sink).await, &sink, FILE) >= 2);
 }
 
+/// Once, a server from which nothing came was asked until the download's whole time was over.
+#[tokio::test]
+async fn a_server_from_which_nothing_comes_is_soon_given_up() {
+    let server = Server::start().await;
+    server.on("/v.mp4", [Reply::silent()]);
+    let hasty = DownloadLimits { idle: Duration::from_millis(200), ..limits() };
+    let failed = fetch(&server, hasty, &mut Kept::default()).await.unwrap_err();
+    assert!(matches!(failed, DownloadError::Failed(Failure::Transient { .. })), "{failed:?}");
+    assert_eq!(server.hits("/v.mp4"), 2);
+}
+
 #[tokio::test]
 async fn a_chunked_body_that_breaks_is_resumed() {
     let server = Server::start().await;

@@ -1,5 +1,6 @@
 //! `azalea doctor`: what this build can do, what it lacks, and what follows from it.
 
+use std::path::Path;
 use std::thread;
 
 use azalea_bot::clock::Clock;
@@ -18,10 +19,15 @@ use crate::facts;
 use crate::output;
 use crate::terminal::Screen;
 
-pub(crate) fn run(format: Format, environment: &Environment, screen: &Screen) -> anyhow::Result<Exit> {
+pub(crate) fn run(
+    format: Format,
+    file: Option<&Path>,
+    environment: &Environment,
+    screen: &Screen,
+) -> anyhow::Result<Exit> {
     let build = azalea_engine::build_facts();
     let mut rows = rows(&build);
-    rows.extend(service(environment));
+    rows.extend(service(file, environment));
     let healthy = rows.iter().all(|row| row.state != State::Fail);
     let answer = match format {
         Format::Json => object(&build, &rows, healthy).to_string(),
@@ -123,8 +129,8 @@ fn confinement(can: Confinement) -> Row {
 }
 
 /// What the bot needs besides the engine.
-fn service(environment: &Environment) -> Vec<Row> {
-    let config = match Config::load(None, environment) {
+fn service(file: Option<&Path>, environment: &Environment) -> Vec<Row> {
+    let config = match Config::load(file, environment) {
         Ok(loaded) => loaded.config,
         Err(error) => return vec![Row::new(State::Warn, "config", error.to_string().replace('\n', "; "))],
     };

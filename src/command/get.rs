@@ -138,6 +138,13 @@ async fn tell(mut events: mpsc::Receiver<Event>, format: Format, screen: &Screen
                         .files
                         .iter()
                         .try_for_each(|file| screen.print(&line(&file.path, file.kind, &file.facts)));
+                    for (file, warning) in arrival
+                        .files
+                        .iter()
+                        .flat_map(|file| file.facts.warnings.iter().map(move |warning| (file, warning)))
+                    {
+                        warn(screen, &file.path, warning);
+                    }
                     for failure in &arrival.missing {
                         let failure = terminal::escape(&failure.to_string());
                         screen.complain("warning", &format!("one medium is missing: {failure}"));
@@ -181,6 +188,7 @@ async fn get_file(
     };
     if settings.format == Format::Text {
         screen.print(&line(&to, kind, &made.facts)).map_err(|cause| OutputError::stdout(&cause))?;
+        made.facts.warnings.iter().for_each(|warning| warn(screen, &to, warning));
     }
     Ok(json!({
         "link": null,
@@ -243,6 +251,11 @@ fn entry(path: &Path, kind: MediumKind, alt: Option<&str>, facts: &Facts) -> Val
         "source_bytes": facts.source_bytes,
         "warnings": facts.warnings,
     })
+}
+
+/// Tells what a person should know of a file although it worked.
+fn warn(screen: &Screen, file: &Path, warning: &str) {
+    screen.complain("warning", &format!("{}: {}", path(file), terminal::escape(warning)));
 }
 
 fn line(file: &Path, kind: MediumKind, facts: &Facts) -> String {

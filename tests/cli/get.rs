@@ -61,6 +61,18 @@ fn a_file_is_made_as_small_as_it_is_wanted() {
     assert_eq!(place.names_in("out"), ["old.mp4"]);
 }
 
+/// Once, only JSON said that a file is not all that it could be.
+#[test]
+fn what_is_wrong_with_a_file_that_could_be_made_is_said() {
+    let place = Place::new();
+    place.old_clip("old.avi");
+    let whole = place.read("old.avi");
+    place.write("cut.avi", &whole[..whole.len() / 2]);
+    let run: Run = x::command(&place, &["get", "cut.avi", "-o", "out"]).output().unwrap().into();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: out/cut.mp4: 1 damaged piece of the input was left out"), "{}", run.stderr);
+}
+
 #[test]
 fn a_post_becomes_files_in_its_order() {
     let (place, x) = album();

@@ -46,7 +46,7 @@ fn what_was_accepted_is_delivered_once_however_often_the_program_is_killed() {
     }
     // As a kill leaves it that comes while a file is written.
     std::fs::create_dir_all(place.path("answers/c1")).unwrap();
-    place.write("answers/c1/00000000deadbeef.part", b"half");
+    place.write("answers/c1/.azalea-00000000deadbeef.part", b"half");
     let mut command = x.command(&place, &["console", "-o", "answers"]);
     let run: Run = command.stdin(Stdio::null()).output().unwrap().into();
     let said = run.succeeds().text();

@@ -56,9 +56,9 @@ pub enum Failure {
         what: String,
     },
     /// An address that this service does not ask.
-    #[error("{what} is not an allowed address")]
+    #[error("not an allowed address: {what}")]
     Forbidden {
-        /// The address, shortened.
+        /// The address, shortened, and why.
         what: String,
     },
     /// A stage took longer than it may.
@@ -211,10 +211,7 @@ impl Failure {
             "transient" => Self::transient(words),
             "cannot-fit" => Self::CannotFit { what: after("it cannot be made to fit: ") },
             "too-large" => Self::TooLarge { what: after("it is too large: ") },
-            "forbidden" => {
-                let what = words.strip_suffix(" is not an allowed address").unwrap_or(words);
-                Self::Forbidden { what: what.to_owned() }
-            }
+            "forbidden" => Self::Forbidden { what: after("not an allowed address: ") },
             "timed-out" => Self::TimedOut { stage: stage? },
             "cancelled" => Self::Cancelled,
             "ours" => Self::ours(words),

@@ -317,8 +317,12 @@ fn describe(arrival: &Arrival) -> (String, Vec<String>) {
     for failure in &arrival.missing {
         head.push_str(&format!("; one is missing: {}", words(failure)));
     }
-    let files = arrival.files.iter().map(|file| format!("    {}", file.path.display())).collect();
-    (head, files)
+    let mut lines = Vec::new();
+    for file in &arrival.files {
+        lines.push(format!("    {}", file.path.display()));
+        lines.extend(file.facts.warnings.iter().map(|warning| format!("        note: {warning}")));
+    }
+    (head, lines)
 }
 
 enum Line {
@@ -332,7 +336,7 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) 
     loop {
         let buffer = input.fill_buf().await?;
         if buffer.is_empty() {
-            return Ok(if line.is_empty() { Line::End } else { Line::Whole });
+            return Ok(if line.is_empty() { Line::End } else { whole(line) });
         }
         let end = buffer.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(buffer.len(), |end| end + 1);
@@ -341,13 +345,17 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) 
         line.extend(buffer.iter().take(end.unwrap_or(taken)).take(room));
         input.consume(taken);
         if end.is_some() {
-            if line.len() > LONGEST_LINE {
-                line.clear();
-                return Ok(Line::TooLong);
-            }
-            return Ok(Line::Whole);
+            return Ok(whole(line));
         }
     }
+}
+
+fn whole(line: &mut Vec<u8>) -> Line {
+    if line.len() > LONGEST_LINE {
+        line.clear();
+        return Line::TooLong;
+    }
+    Line::Whole
 }
 
 #[cfg(test)]

@@ -33,6 +33,11 @@ impl Names {
     /// read is one without names.
     pub async fn kept_in(file: PathBuf) -> Self {
         let known = DashMap::new();
+        // To open a pipe can take for ever.
+        if tokio::fs::metadata(&file).await.is_ok_and(|facts| !facts.is_file()) {
+            tracing::warn!(file = %file.display(), "names of channels and people are not kept: that is no file");
+            return Self::in_memory();
+        }
         match tokio::fs::read(&file).await {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
@@ -120,6 +125,17 @@ mod tests {
         assert_eq!(later.get(ann).as_deref(), Some("änn"));
         assert_eq!((later.get(long), later.get(lines)), (None, None));
         assert_eq!(std::fs::read_to_string(file).unwrap(), "general\nänn\n");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_pipe_in_the_place_of_the_file_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("names");
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let names = Names::kept_in(file).await;
+        let number = names.keep("general").await;
+        assert_eq!(names.get(number).as_deref(), Some("general"));
     }
 
     #[tokio::test]

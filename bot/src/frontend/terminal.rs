@@ -315,10 +315,19 @@ fn number_of_answer(name: &OsStr) -> Option<u64> {
     name.to_str()?.split_once('-')?.0.parse().ok()
 }
 
+/// Bytes of a folder's name.
+const MOST_BYTES: usize = 200;
+
 /// A name as part of a path: letters, digits, `-` and `_`; another name where nothing is left.
 fn plain(name: &str) -> String {
-    let plain: String =
-        name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(64).collect();
+    let mut plain = String::new();
+    for c in name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(64) {
+        // File systems count bytes, most of them up to 255.
+        if plain.len().saturating_add(c.len_utf8()) > MOST_BYTES {
+            break;
+        }
+        plain.push(c);
+    }
     if plain.is_empty() { "channel".to_owned() } else { plain }
 }
 
@@ -333,6 +342,8 @@ mod tests {
         {
             assert_eq!(plain(name), expected);
         }
+        assert_eq!(plain(&"x".repeat(100)).len(), 64);
+        assert_eq!(plain(&"\u{20000}".repeat(100)).len(), MOST_BYTES);
     }
 
     #[test]

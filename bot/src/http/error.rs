@@ -113,7 +113,7 @@ impl From<HttpError> for Failure {
             | HttpError::Cut { .. }
             | HttpError::Redirects { .. } => Self::transient(error.line()),
             HttpError::TooLarge { .. } => Self::TooLarge { what: error.line() },
-            HttpError::Refused { host, .. } => Self::Forbidden { what: host.clone() },
+            HttpError::Refused { host, why } => Self::Forbidden { what: format!("{host}, since {why}") },
             HttpError::Setup(_) => Self::ours(error.line()),
         }
     }

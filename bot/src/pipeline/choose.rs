@@ -57,7 +57,23 @@ pub(crate) fn choose(medium: &Medium, bounds: Bounds) -> Result<Vec<&Variant>, F
     }
     let mut seen = HashSet::new();
     files.retain(|variant| seen.insert(variant.url.as_str()));
+    // What is too large by its rate is tried when nothing else is left: a rate is no promise.
+    let beyond =
+        |variant: &Variant| expected(variant, medium.duration).is_some_and(|bytes| bytes > bounds.most);
+    files.sort_by_key(|variant| beyond(variant));
     Ok(files)
+}
+
+/// Whether another variant of the same medium may be had, or used, where one failed like this.
+pub(crate) const fn another_may_do(failure: &Failure) -> bool {
+    matches!(
+        failure,
+        Failure::Missing { .. }
+            | Failure::Unsupported { .. }
+            | Failure::TooLarge { .. }
+            | Failure::Forbidden { .. }
+            | Failure::Transient { .. }
+    )
 }
 
 /// Whether every player shows it.
@@ -151,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_must_be_encoded_is_encoded_from_the_best() {
-        check(&usual(600), TEN, &["1080", "720", "360", "270"]);
+        check(&usual(360), TEN, &["1080", "720", "360", "270"]);
         check(&usual(30), Bounds { edited: true, ..TEN }, &["1080", "720", "360", "270"]);
         check(&usual(0), TEN, &["1080", "720", "360", "270"]);
     }
@@ -165,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_does_not_play_everywhere_comes_last() {
-        let mut medium = usual(600);
+        let mut medium = usual(360);
         medium.variants[3].codec = Some(Codec::Hevc);
         check(&medium, TEN, &["720", "360", "270", "1080"]);
     }
@@ -184,6 +200,8 @@ mod tests {
         let mut medium = usual(600);
         medium.variants[3].bytes = Some(700 * MIB);
         check(&medium, TEN, &["720", "360", "270"]);
+        // Ten minutes at 10.4 Mbit/s are 780 MB.
+        check(&usual(600), TEN, &["720", "360", "270", "1080"]);
         medium.variants.iter_mut().for_each(|variant| variant.bytes = Some(700 * MIB));
         assert!(matches!(choose(&medium, TEN), Err(Failure::TooLarge { .. })));
     }

@@ -96,8 +96,7 @@ impl From<Failure> for SourceFailure {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Transient { what, retry_after } => Self::Transient { what, retry_after },
-            // Only addresses that an operator configured are asked here.
-            Failure::Forbidden { .. } | Failure::Ours { .. } => Self::ours(failure.to_string()),
+            Failure::Ours { .. } => Self::ours(failure.to_string()),
             other => Self::transient(other.to_string()),
         }
     }

@@ -19,11 +19,15 @@ impl Unfinished {
     /// A new file in this folder. It never opens what is there, so neither another writer nor a link that somebody
     /// put there is written to.
     pub(crate) fn create(dir: &Path) -> io::Result<Self> {
-        Self::create_as(dir, || format!("{:016x}.part", fastrand::u64(..)))
+        Self::create_as(dir, || format!("{NAME}{:016x}.part", fastrand::u64(..)))
     }
 
     /// Removes a file of this kind whose writer is gone: then its lock can be had.
     pub(crate) fn remove_if_left(path: &Path) {
+        // Nothing of ours is a link or a pipe, and to open one can take for ever.
+        if !fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file()) {
+            return;
+        }
         let Ok(file) = File::open(path) else { return };
         if file.try_lock().is_ok() {
             let _ = fs::remove_file(path);
@@ -35,10 +39,10 @@ impl Unfinished {
     /// Removes what writers that are gone left in this folder. What else stands there stays, whatever its name ends in.
     pub(crate) fn remove_leftovers(dir: &Path) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            let is_ours =
-                entry.file_name().to_str().and_then(|name| name.strip_suffix(".part")).is_some_and(|stem| {
-                    stem.len() == 16 && stem.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-                });
+            let is_ours = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.starts_with(NAME) && name.ends_with(".part"));
             if is_ours {
                 Self::remove_if_left(&entry.path());
             }
@@ -92,6 +96,9 @@ impl Drop for Unfinished {
     }
 }
 
+/// How the name of each begins, so that none of somebody else's is taken for one.
+const NAME: &str = ".azalea-";
+
 /// How often a new file is begun before something else must be wrong.
 const CREATE_ATTEMPTS: usize = 8;
 
@@ -129,16 +136,21 @@ mod tests {
     #[test]
     fn what_writers_left_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["0123456789abcdef.part", "0123456789abcdeg.part", "film.part", "0123456789abcdef.mp4"] {
+        let left_over = ".azalea-0123456789abcdef.part";
+        for name in [left_over, "0123456789abcdef.part", ".azalea-film.mp4", "film.part"] {
             fs::write(folder.path().join(name), b"").unwrap();
         }
+        // Opening a pipe that nobody writes to does not end; and what a link points at is somebody else's.
+        let pipe = folder.path().join(".azalea-pipe.part");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink("film.part", folder.path().join(".azalea-link.part")).unwrap();
         let under_way = Unfinished::create(folder.path()).unwrap();
         Unfinished::remove_leftovers(folder.path());
         let left = names(folder.path());
-        assert_eq!(left.len(), 4, "{left:?}");
-        assert!(!left.contains(&"0123456789abcdef.part".to_owned()), "{left:?}");
+        assert_eq!(left.len(), 6, "{left:?}");
+        assert!(!left.contains(&left_over.to_owned()), "{left:?}");
         drop(under_way);
-        assert_eq!(names(folder.path()).len(), 3);
+        assert_eq!(names(folder.path()).len(), 5);
         Unfinished::remove_leftovers(&folder.path().join("not there"));
     }
 

@@ -180,21 +180,52 @@ async fn a_quoted_post_says_nothing_beside_media_of_its_own() {
 #[tokio::test]
 async fn a_variant_that_is_gone_gives_way_to_the_next() {
     let mut house = House::new().await;
-    house.config.sources.order = vec![SourceChoice::Fxtwitter];
     house.cdn.on("/large.mp4", [Reply::status(404)]);
     house.cdn.on("/middle.mp4", [Reply::status(403)]);
+    let large = house.cdn.url("/large.mp4").to_string();
+    three_variants(&mut house, &large);
+    let posted = answer(&house, LINK).await;
+    assert!(posted.files[0].bytes == *films::ready());
+    let asked = ["/large.mp4", "/middle.mp4", "/small.mp4"].map(|path| house.cdn.hits(path));
+    assert_eq!(asked, [1, 1, 1]);
+}
+
+/// Once, only what its server did not have or give out gave way to the next.
+#[tokio::test]
+async fn a_variant_that_is_of_no_use_gives_way_to_the_next() {
+    let page = Reply::ok(b"<!doctype html><title>busy</title>".to_vec()).header("Content-Type", "text/html");
+    for reply in [Reply::status(500), page, Reply::ok(b"this is no film".to_vec())] {
+        let mut house = House::new().await;
+        house.config.download.timeout = Duration::from_secs(20);
+        house.cdn.on("/large.mp4", [reply.clone()]);
+        house.cdn.on("/middle.mp4", [reply]);
+        let large = house.cdn.url("/large.mp4").to_string();
+        three_variants(&mut house, &large);
+        assert!(answer(&house, LINK).await.files[0].bytes == *films::ready());
+    }
+    let mut house = House::new().await;
+    house.cdn.on("/middle.mp4", [Reply::file(films::ready())]);
+    three_variants(&mut house, "https://elsewhere.example/large.mp4");
+    assert!(answer(&house, LINK).await.files[0].bytes == *films::ready());
+}
+
+/// A post whose video has three variants, of which the smallest is there.
+fn three_variants(house: &mut House, large: &str) {
+    house.config.sources.order = vec![SourceChoice::Fxtwitter];
     house.cdn.on("/small.mp4", [Reply::file(films::ready())]);
-    let variant = |path: &str, rate: u64| json!({ "url": house.cdn.url(path).as_str(), "bitrate": rate, "container": "mp4", "codec": "h264" });
+    let variant =
+        |url: &str, rate: u64| json!({ "url": url, "bitrate": rate, "container": "mp4", "codec": "h264" });
+    let (middle, small) = (house.cdn.url("/middle.mp4"), house.cdn.url("/small.mp4"));
     let video = json!({
         "type": "video",
-        "url": house.cdn.url("/large.mp4").as_str(),
+        "url": large,
         "duration": 1.0,
         "width": 160,
         "height": 90,
         "formats": [
-            variant("/small.mp4", 256_000),
-            variant("/large.mp4", 2_176_000),
-            variant("/middle.mp4", 832_000),
+            variant(small.as_str(), 256_000),
+            variant(large, 2_176_000),
+            variant(middle.as_str(), 832_000),
         ],
     });
     let status = json!({ "code": 200, "status": {
@@ -205,8 +236,4 @@ async fn a_variant_that_is_gone_gives_way_to_the_next() {
         "media": { "all": [video] },
     }});
     house.x.on("/2/status/20", [page(&status)]);
-    let posted = answer(&house, LINK).await;
-    assert!(posted.files[0].bytes == *films::ready());
-    let asked = ["/large.mp4", "/middle.mp4", "/small.mp4"].map(|path| house.cdn.hits(path));
-    assert_eq!(asked, [1, 1, 1]);
 }

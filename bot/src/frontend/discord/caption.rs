@@ -10,6 +10,9 @@ use crate::pipeline::delivery::Parcel;
 /// The most characters of a post's text. A caption says what it is; who wants to read goes to the post.
 const MOST_TEXT: usize = 280;
 
+/// The most notes on files.
+const MOST_NOTES: usize = 2;
+
 /// What stands above the media: who wrote it, what, and where it is.
 pub(super) fn caption(parcel: &Parcel) -> String {
     let mut text = String::new();
@@ -29,6 +32,13 @@ pub(super) fn caption(parcel: &Parcel) -> String {
     }
     // In angle brackets no second preview grows from it.
     line(&mut text, &format!("<{}>", parcel.post.url()));
+    // Such as that it has no sound, or that its source was cut short; each once.
+    let mut notes: Vec<&String> = parcel.files.iter().flat_map(|file| &file.made.facts.warnings).collect();
+    notes.sort_unstable();
+    notes.dedup();
+    for note in notes.into_iter().take(MOST_NOTES) {
+        line(&mut text, &format!("-# Note: {}.", plain(&shorten(note, 120))));
+    }
     if let [first, rest @ ..] = parcel.missing.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
         line(&mut text, &format!("One of its media is missing{more}: {}.", words(first)));

@@ -61,6 +61,9 @@ pub enum OperatorError {
     /// The queue did not do it.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// Where the store should be is something else.
+    #[error("{0} is no folder; see store.path")]
+    NoFolder(String),
     /// There is no thread to open the queue on.
     #[error("the queue cannot be opened: {0}")]
     Thread(String),
@@ -74,6 +77,9 @@ impl Operator {
     /// When some process has the queue and does not answer, or it cannot be opened.
     pub async fn reach(config: &Config, clock: &Clock) -> Result<Self, OperatorError> {
         let folder = config.store.path.as_path();
+        if tokio::fs::metadata(folder).await.is_ok_and(|facts| !facts.is_dir()) {
+            return Err(OperatorError::NoFolder(folder.display().to_string()));
+        }
         let book = BookSettings { max_attempts: config.queue.max_attempts, ..BookSettings::default() };
         let until = instant().checked_add(STARTING).unwrap_or_else(instant);
         loop {

@@ -95,7 +95,7 @@ pub enum DownloadError {
         /// The status code.
         status: u16,
     },
-    /// Something else, that is the same for every variant.
+    /// Something else.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
@@ -160,8 +160,10 @@ async fn fetch(
     let mut held = Held::default();
     let mut furthest = 0;
     let mut resumed: u32 = 0;
+    let mut silent: u32 = 0;
     loop {
         let attempt = Attempt { http, url, limits, sink: &mut *sink, held: &mut held };
+        let begun = clock::instant();
         let (failure, retry_after) = match attempt.run().await {
             Ok(()) => {
                 let announced = held.total.is_some();
@@ -175,11 +177,17 @@ async fn fetch(
             Err(Trouble::Final(error)) => return Err(error),
             Err(Trouble::Again { failure, retry_after }) => (failure, retry_after),
         };
+        let took = begun.elapsed();
         // The bound on attempts is there against servers that bring nothing. One that brings a good part each time
         // gets there, and the length of the file bounds how often; beginning anew is no progress.
         if held.bytes.saturating_sub(furthest) >= GOOD_PART {
             furthest = held.bytes;
             pause = pauses.build();
+        }
+        // A server from which nothing at all comes is not waited for to the end: another variant may be had by then.
+        silent = if held.bytes == 0 && took >= limits.idle { silent.saturating_add(1) } else { 0 };
+        if silent >= MOST_SILENT {
+            return Err(failure.into());
         }
         let Some(backoff) = pause.next() else { return Err(failure.into()) };
         let wait = retry_after.map_or(backoff, |asked| asked.max(backoff));
@@ -196,6 +204,9 @@ async fn fetch(
 
 /// The longest pause between two attempts that we choose ourselves.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+
+/// Attempts in a row that end by the idle time-out without a byte.
+const MOST_SILENT: u32 = 2;
 
 /// As many bytes as make a broken attempt worth another one, whatever came before: 1 MiB.
 const GOOD_PART: u64 = 1024 * 1024;

@@ -19,11 +19,11 @@ use url::Url;
 
 use crate::clock::instant;
 use crate::dedup::{Claim, InFlight, InFlightSettings, WaitOutcome};
-use crate::domain::{ArtifactKey, Edits, Failure, Form, Medium, ProfileVersion, Stage, Variant};
+use crate::domain::{ArtifactKey, Disposition, Edits, Failure, Form, Medium, ProfileVersion, Stage, Variant};
 use crate::http::Http;
 use crate::metrics::{Counter, Tracker};
 use crate::pipeline::activity::Activity;
-use crate::pipeline::choose::{Bounds, choose};
+use crate::pipeline::choose::{Bounds, another_may_do, choose};
 use crate::pipeline::download::{DownloadError, DownloadLimits, Downloaded, download};
 use crate::store::Artifacts;
 
@@ -224,13 +224,13 @@ impl Inner {
         Some(Made { content: Content::Disk(artifact), facts, times: Times::default() })
     }
 
-    /// Makes it from the first variant that its server gives out.
+    /// Makes it from the first variant that can be had and used.
     async fn work(&self, order: &Order<'_>, cancel: &CancellationToken) -> Result<Arc<Made>, Failure> {
         let edits = order.key.edits;
         let limit = order.key.limit.get();
         let bounds =
             Bounds { limit, most: self.settings.download.max_bytes, edited: edits != Edits::default() };
-        let mut last = None;
+        let mut why: Option<Failure> = None;
         for variant in choose(order.medium, bounds)?.into_iter().take(MOST_VARIANTS) {
             let made = tokio::select! {
                 biased;
@@ -239,14 +239,21 @@ impl Inner {
             };
             match made {
                 Ok((fitted, times)) => return Ok(Arc::new(self.keep(order, fitted, times).await)),
-                Err(DownloadError::Failed(failure)) => return Err(failure),
-                Err(missing) => {
-                    tracing::info!(%missing, "another variant is tried");
-                    last = Some(missing);
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    if !another_may_do(&failure) {
+                        return Err(failure);
+                    }
+                    tracing::info!(%failure, "another variant is tried");
+                    // What may be better later is worth more than to know why another one is not.
+                    let later = |failure: &Failure| matches!(failure.disposition(), Disposition::Retry(_));
+                    if why.as_ref().is_none_or(|known| !later(known) && later(&failure)) {
+                        why = Some(failure);
+                    }
                 }
             }
         }
-        Err(last.map_or_else(|| Failure::ours("there was no variant to try"), Failure::from))
+        Err(why.unwrap_or_else(|| Failure::ours("there was no variant to try")))
     }
 
     /// Lets the engine work on a download while it arrives.

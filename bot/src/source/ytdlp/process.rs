@@ -1,5 +1,5 @@
 //! Runs a program as a stranger: no shell, few variables, its own process group, bounded output, and no way to
-//! outlive the one who waits for it.
+//! outlive the wait for it, unless this process is killed by SIGKILL.
 
 use std::io;
 use std::path::{Path, PathBuf};
