@@ -187,9 +187,9 @@ pub(crate) struct QueueListArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct QueueShowArgs {
-    /// The job's number
+    /// The job's number, or the name of its request as people are told it (discord-1234-0)
     #[arg(value_name = "ID")]
-    pub(crate) id: u64,
+    pub(crate) id: String,
 
     #[command(flatten)]
     pub(crate) way: QueueWayArgs,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use azalea_bot::config::ConfigError;
-use azalea_bot::domain::Failure;
+use azalea_bot::domain::{Failure, RequestId};
 use azalea_bot::frontend::discord::GatewayFailure;
 use azalea_bot::frontend::operator::OperatorError;
 use azalea_bot::queue::JobId;
@@ -66,6 +66,10 @@ pub(crate) struct UsageError(pub(crate) String);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoSuchJob(pub(crate) JobId);
 
+/// A request that nothing is known of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoSuchRequest(pub(crate) RequestId);
+
 /// A queue of which nothing outlives its process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NothingKept;
@@ -109,6 +113,12 @@ impl std::fmt::Display for NoSuchJob {
     }
 }
 
+impl std::fmt::Display for NoSuchRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "nothing is known of request {}: there was none, or it ended too long ago", self.0)
+    }
+}
+
 impl std::fmt::Display for NothingKept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("nothing is kept: queue.backend is memory, and no service runs")
@@ -117,6 +127,7 @@ impl std::fmt::Display for NothingKept {
 
 impl std::error::Error for UsageError {}
 impl std::error::Error for NoSuchJob {}
+impl std::error::Error for NoSuchRequest {}
 impl std::error::Error for NothingKept {}
 impl std::error::Error for OutputError {}
 impl std::error::Error for ReaderGone {}
@@ -178,7 +189,7 @@ impl Verdict {
         if error.downcast_ref::<OutputError>().is_some() || error.downcast_ref::<ReaderGone>().is_some() {
             return Self { exit: Exit::Fault, kind: "output" };
         }
-        if error.downcast_ref::<NoSuchJob>().is_some() {
+        if error.downcast_ref::<NoSuchJob>().is_some() || error.downcast_ref::<NoSuchRequest>().is_some() {
             return Self { exit: Exit::Input, kind: "absent" };
         }
         if error.downcast_ref::<OperatorError>().is_some() || error.downcast_ref::<NothingKept>().is_some() {
@@ -250,6 +261,7 @@ mod tests {
             (Error::Busy { depth: 1 }.into(), 1, "busy"),
             (OutputError(what()).into(), 1, "output"),
             (NoSuchJob(JobId(1)).into(), 3, "absent"),
+            (NoSuchRequest("discord-1-0".parse().unwrap()).into(), 3, "absent"),
             (OperatorError::Silent.into(), 1, "queue"),
             (GatewayFailure::Token.into(), 2, "discord"),
             (GatewayFailure::Silent.into(), 6, "discord"),

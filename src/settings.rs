@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use azalea_bot::config::{Config, Environment};
-use azalea_bot::domain::{LimitClass, Link, parse_time};
+use azalea_bot::domain::{LimitClass, Link, RequestId, parse_time};
 use azalea_bot::queue::{Filter, JobId, StateKind};
 use azalea_engine::{ByteSize, Fit, Preset, Wanted};
 use clap_complete::Shell;
@@ -110,8 +110,15 @@ pub(crate) struct QueueSettings {
 #[derive(Debug)]
 pub(crate) enum QueueDeed {
     List(Filter),
-    Show(JobId),
+    Show(Named),
     Change(Change, Which),
+}
+
+/// Which job is meant: by its own number, or by the name of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Job(JobId),
+    Request(RequestId),
 }
 
 /// What jobs go through.
@@ -264,11 +271,19 @@ fn queue(command: QueueCommand, format: Format) -> anyhow::Result<QueueSettings>
     let config = config(command.way().config.as_deref())?;
     let deed = match command {
         QueueCommand::List(args) => QueueDeed::List(filter(args.filter, Some(args.most))?),
-        QueueCommand::Show(args) => QueueDeed::Show(JobId(args.id)),
+        QueueCommand::Show(args) => QueueDeed::Show(named(&args.id)?),
         QueueCommand::Retry(args) => QueueDeed::Change(Change::Retry, which(args, Change::Retry)?),
         QueueCommand::Drop(args) => QueueDeed::Change(Change::Drop, which(args, Change::Drop)?),
     };
     Ok(QueueSettings { deed, config, format })
+}
+
+fn named(text: &str) -> Result<Named, UsageError> {
+    if let Ok(id) = text.parse() {
+        return Ok(Named::Job(JobId(id)));
+    }
+    let wrong = |_| UsageError(format!("{text}: neither the number of a job nor the name of a request"));
+    text.parse().map(Named::Request).map_err(wrong)
 }
 
 fn filter(args: QueueFilterArgs, most: Option<u32>) -> Result<Filter, UsageError> {
@@ -279,7 +294,8 @@ fn filter(args: QueueFilterArgs, most: Option<u32>) -> Result<Filter, UsageError
     }
     let older_than = args.older_than.map(|text| age("--older-than", &text)).transpose()?;
     let most = usize::try_from(most.unwrap_or_default()).unwrap_or(usize::MAX);
-    Ok(Filter { state, guild: args.guild, user: args.user, older_than, reason: args.reason, most })
+    let QueueFilterArgs { guild, user, reason, .. } = args;
+    Ok(Filter { state, guild, user, request: None, older_than, reason, most })
 }
 
 fn which(args: QueueChangeArgs, change: Change) -> Result<Which, UsageError> {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use azalea_bot::clock::{Clock, WallTime};
 use azalea_bot::config::{Config, QueueBackend};
-use azalea_bot::domain::FrontEnd;
+use azalea_bot::domain::{FrontEnd, RequestId};
 use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::operator::{Fate, Job, MOST_JOBS, Operator, Outcome};
 use azalea_bot::queue::{Attempt, Filter, JobId, JobResult, StateKind, Stats};
 
 use crate::cli::Format;
 use crate::command::service::runtime;
-use crate::exit::{Exit, NoSuchJob, NothingKept, OutputError};
-use crate::settings::{Change, QueueDeed, QueueSettings, Which};
+use crate::exit::{Exit, NoSuchJob, NoSuchRequest, NothingKept, OutputError};
+use crate::settings::{Change, Named, QueueDeed, QueueSettings, Which};
 use crate::terminal::{self, Screen};
 
 pub(crate) fn run(settings: &QueueSettings, screen: &Screen) -> anyhow::Result<Exit> {
@@ -32,7 +32,7 @@ pub(crate) fn run(settings: &QueueSettings, screen: &Screen) -> anyhow::Result<E
         }
         let done = match &settings.deed {
             QueueDeed::List(filter) => list(&mut operator, filter, &view).await,
-            QueueDeed::Show(id) => show(&mut operator, *id, &view).await,
+            QueueDeed::Show(named) => show(&mut operator, *named, &view).await,
             QueueDeed::Change(change, which) => self::change(&mut operator, *change, which, &view).await,
         };
         operator.close().await;
@@ -81,12 +81,34 @@ async fn list(operator: &mut Operator, filter: &Filter, view: &View<'_>) -> anyh
     Ok(Exit::Done)
 }
 
-async fn show(operator: &mut Operator, id: JobId, view: &View<'_>) -> anyhow::Result<Exit> {
-    let job = operator.show(id).await?.ok_or(NoSuchJob(id))?;
+async fn show(operator: &mut Operator, named: Named, view: &View<'_>) -> anyhow::Result<Exit> {
+    let job = match named {
+        Named::Job(id) => operator.show(id).await?.ok_or(NoSuchJob(id))?,
+        Named::Request(request) => match operator.find(request).await? {
+            Some(job) => job,
+            None => return ended(operator, request, view).await,
+        },
+    };
     match view.format {
         Format::Json => view.print(&serde_json::to_string(&job)?)?,
         Format::Text => view.print(&view.whole(&job, view.clock.now()))?,
     }
+    Ok(Exit::Done)
+}
+
+/// Tells how a request ended whose job is no more.
+async fn ended(operator: &mut Operator, request: RequestId, view: &View<'_>) -> anyhow::Result<Exit> {
+    let result = operator.result(request).await?.ok_or(NoSuchRequest(request))?;
+    let text = match view.format {
+        Format::Json => {
+            serde_json::json!({ "request": request, "state": "done", "result": result }).to_string()
+        }
+        Format::Text => {
+            let text = view.result(request.front_end(), &result, view.clock.now());
+            labelled(&[("request", request.to_string()), ("state", "done".to_owned()), ("result", text)])
+        }
+    };
+    view.print(&text)?;
     Ok(Exit::Done)
 }
 
@@ -186,19 +208,19 @@ impl View<'_> {
             ago(now.since(job.enqueued_at)),
             job.attempts.to_string(),
             job.request.post.to_string(),
-            self.channel(job, job.request.channel.get()),
+            self.channel(job.request.front_end, job.request.channel.get()),
             last,
         ]
     }
 
     /// A channel of the terminal by its name, any other by its number.
-    fn channel(&self, job: &Job, number: u64) -> String {
-        self.named(job, number, '#')
+    fn channel(&self, front_end: FrontEnd, number: u64) -> String {
+        self.named(front_end, number, '#')
     }
 
-    fn named(&self, job: &Job, number: u64, sign: char) -> String {
+    fn named(&self, front_end: FrontEnd, number: u64, sign: char) -> String {
         let name = NonZeroU64::new(number)
-            .filter(|_| job.request.front_end == FrontEnd::Console)
+            .filter(|_| front_end == FrontEnd::Console)
             .and_then(|number| self.names.get(number));
         name.map_or_else(|| number.to_string(), |name| format!("{sign}{}", terminal::escape(&name)))
     }
@@ -211,10 +233,14 @@ impl View<'_> {
             ("state", state(job, now)),
             ("link", wanted.link.clone()),
             ("wanted", wish(job)),
-            ("asked by", self.named(job, wanted.requester.get(), '@')),
+            ("asked by", self.named(wanted.front_end, wanted.requester.get(), '@')),
             (
                 "channel",
-                format!("{} on {}", self.channel(job, wanted.channel.get()), wanted.front_end.code()),
+                format!(
+                    "{} on {}",
+                    self.channel(wanted.front_end, wanted.channel.get()),
+                    wanted.front_end.code()
+                ),
             ),
         ];
         lines.extend(wanted.guild.map(|guild| ("server", guild.to_string())));
@@ -234,7 +260,8 @@ impl View<'_> {
         if job.generation > 0 {
             lines.push(("generation", format!("had to run again {}", times(job.generation))));
         }
-        lines.extend(job.result.as_ref().map(|result| ("result", self.result(job, result, now))));
+        lines
+            .extend(job.result.as_ref().map(|result| ("result", self.result(wanted.front_end, result, now))));
         let mut text = labelled(&lines);
         for attempt in &job.history {
             text.push_str(&format!("\nattempt {}, {}", attempt.number, ago(now.since(attempt.at))));
@@ -249,11 +276,11 @@ impl View<'_> {
         text
     }
 
-    fn result(&self, job: &Job, result: &JobResult, now: WallTime) -> String {
+    fn result(&self, front_end: FrontEnd, result: &JobResult, now: WallTime) -> String {
         match result {
             JobResult::Delivered { front_end: _, channel, messages, at } => {
                 let messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
-                let channel = self.channel(job, channel.get());
+                let channel = self.channel(front_end, channel.get());
                 format!("delivered {}, in {channel} as {}", ago(now.since(*at)), messages.join(", "))
             }
             JobResult::Answered { code, at } => {

@@ -70,7 +70,11 @@ fn what_is_wrong_with_a_file_that_could_be_made_is_said() {
     place.write("cut.avi", &whole[..whole.len() / 2]);
     let run: Run = x::command(&place, &["get", "cut.avi", "-o", "out"]).output().unwrap().into();
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.contains("warning: out/cut.mp4: 1 damaged piece of the input was left out"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("warning: out/cut.mp4: 1 damaged piece of the input was left out"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -124,6 +124,11 @@ fn a_running_service_is_looked_into() {
         assert!(shown.contains(part), "{part:?} in {shown}");
     }
     queue(&place, &["show", "999"]).fails(3, "there is no job 999");
+    // By the name that people are told.
+    let request = list(&place, &["--state", "dead"])[0]["request"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(queue(&place, &["show", &request]).succeeds().text(), shown);
+    queue(&place, &["show", "console-99-0"]).fails(3, "nothing is known of request console-99-0");
+    queue(&place, &["show", "x"]).fails(2, "neither the number of a job nor the name of a request");
     queue(&place, &["drop", &leased]).fails(3, "is leased; a worker holds it");
     queue(&place, &["retry", &leased]).fails(3, "only dead ones can be had to run again");
     assert_eq!(list(&place, &[]).len(), 2);

@@ -226,6 +226,8 @@ pub struct Filter {
     pub guild: Option<GuildId>,
     /// Asked for by this person.
     pub user: Option<UserId>,
+    /// Of this request.
+    pub request: Option<RequestId>,
     /// Queued at least this long ago; in JSON milliseconds.
     #[serde(with = "millis")]
     pub older_than: Option<Duration>,

@@ -7,12 +7,12 @@ use futures_util::future::join_all;
 
 use crate::clock::Clock;
 use crate::dedup::Desk;
-use crate::domain::{DeliveryKey, Failure, Telling};
+use crate::domain::{DeliveryKey, Failure, RequestId, Telling};
 use crate::frontend::operator::MOST_JOBS;
 use crate::frontend::operator::wire::{Ask, Fate, Job, Outcome, Reply, Told};
 use crate::intake::LIFE;
 use crate::pipeline::delivery::{Delivery, Notice};
-use crate::queue::{Filter, JobId, Queue, QueueError, StateKind, Stats};
+use crate::queue::{Filter, JobId, JobResult, Queue, QueueError, StateKind, Stats};
 
 /// Does with a queue what an operator wants. Clones do it with the same queue.
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ impl Clerk {
         let reply = match ask {
             Ask::List(filter) => self.list(filter).await.map(Reply::Jobs),
             Ask::Show(id) => self.show(id).await.map(|job| Reply::Job(job.map(Box::new))),
+            Ask::Result(request) => self.result(request).await.map(Reply::Result),
             Ask::Retry(ids) | Ask::Drop(ids) if ids.len() > MOST_JOBS => {
                 return Told::Error(format!("at most {MOST_JOBS} jobs can be named at once"));
             }
@@ -64,6 +65,10 @@ impl Clerk {
 
     pub(super) async fn show(&self, id: JobId) -> Result<Option<Job>, QueueError> {
         Ok(self.queue.show(id).await?.map(|job| Job::new(job, self.clock.now())))
+    }
+
+    pub(super) async fn result(&self, request: RequestId) -> Result<Option<JobResult>, QueueError> {
+        self.queue.result(request).await
     }
 
     pub(super) async fn stats(&self) -> Result<Stats, QueueError> {

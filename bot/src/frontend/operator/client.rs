@@ -8,12 +8,13 @@ use tokio::time::sleep;
 
 use crate::clock::{Clock, instant};
 use crate::config::{Config, QueueBackend};
+use crate::domain::RequestId;
 use crate::frontend::operator::SOCKET;
 use crate::frontend::operator::clerk::Clerk;
 use crate::frontend::operator::wire::{Ask, Fate, Job, NoWords};
 use crate::queue::{
-    BookSettings, EmbeddedQueue, EmbeddedSettings, Filter, JobId, MemoryQueue, OpenError, Queue, QueueError,
-    QueueHealth, Stats,
+    BookSettings, EmbeddedQueue, EmbeddedSettings, Filter, JobId, JobResult, MemoryQueue, OpenError, Queue,
+    QueueError, QueueHealth, Stats,
 };
 
 /// Somebody who looks after the jobs of a queue.
@@ -178,6 +179,30 @@ impl Operator {
             #[cfg(unix)]
             Way::Service(service) => service.ask(&Ask::Show(id)).await,
             Way::Alone(clerk) => Ok(clerk.show(id).await?),
+        }
+    }
+
+    /// The job of a request with everything that is known about it; `None` when it has none, as when it is done.
+    ///
+    /// # Errors
+    /// What the queue or the service says.
+    pub async fn find(&mut self, request: RequestId) -> Result<Option<Job>, OperatorError> {
+        let filter = Filter { request: Some(request), most: 1, ..Filter::default() };
+        match self.list(filter).await?.first() {
+            Some(job) => self.show(job.id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// How the job of a request ended; `None` when it did not, or too long ago.
+    ///
+    /// # Errors
+    /// What the queue or the service says.
+    pub async fn result(&mut self, request: RequestId) -> Result<Option<JobResult>, OperatorError> {
+        match &mut self.way {
+            #[cfg(unix)]
+            Way::Service(service) => service.ask(&Ask::Result(request)).await,
+            Way::Alone(clerk) => Ok(clerk.result(request).await?),
         }
     }
 

@@ -214,6 +214,7 @@ async fn a_filter_reaches_the_queue_whole() {
     let filter = Filter {
         state: Some(StateKind::Ready),
         guild: Some(guild),
+        request: None,
         user: Some("7".parse().unwrap()),
         older_than: Some(LEASE),
         reason: None,
@@ -436,6 +437,7 @@ async fn asks_are_the_lines_that_the_documentation_shows() {
     let ids = vec![JobId(12), JobId(13)];
     for (ask, expected) in [
         (Ask::Show(JobId(12)), json!({"show": 12})),
+        (Ask::Result("discord-7-0".parse().unwrap()), json!({"result": "discord-7-0"})),
         (Ask::Retry(ids.clone()), json!({"retry": [12, 13]})),
         (Ask::Drop(ids), json!({"drop": [12, 13]})),
         (Ask::Stats(NoWords {}), json!({"stats": {}})),

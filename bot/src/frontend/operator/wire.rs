@@ -20,6 +20,8 @@ pub(super) enum Ask {
     List(Filter),
     /// One job with everything that is known about it.
     Show(JobId),
+    /// How the job of a request ended.
+    Result(RequestId),
     /// These dead jobs are to run again.
     Retry(Vec<JobId>),
     /// These jobs are to be forgotten.
@@ -49,6 +51,7 @@ pub(super) enum Told<T> {
 pub(super) enum Reply {
     Jobs(Vec<Job>),
     Job(Option<Box<Job>>),
+    Result(Option<JobResult>),
     Fates(Vec<Fate>),
     Stats(Stats),
 }

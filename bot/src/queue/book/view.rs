@@ -102,10 +102,11 @@ impl Book {
 }
 
 fn meant(filter: &Filter, entry: &Entry, waits: bool, now: WallTime) -> bool {
-    let Filter { state, guild, user, older_than, reason, most: _ } = filter;
+    let Filter { state, guild, user, request, older_than, reason, most: _ } = filter;
     state.is_none_or(|wanted| wanted == entry.state.kind_of(waits, now))
         && guild.is_none_or(|guild| entry.request.destination.guild == Some(guild))
         && user.is_none_or(|user| entry.request.requester == user)
+        && request.is_none_or(|request| entry.key() == request)
         && older_than.is_none_or(|age| now.since(entry.enqueued_at) >= age)
         && reason.as_ref().is_none_or(|code| {
             entry.history.last().is_some_and(|attempt| attempt.code == *code)
