@@ -230,7 +230,7 @@ const fn exit_of(failure: &Failure) -> Exit {
         | Failure::Forbidden { .. } => Exit::Input,
         Failure::CannotFit { .. } => Exit::CannotFit,
         Failure::TimedOut { .. } | Failure::Cancelled => Exit::Stopped,
-        Failure::Transient { .. } => Exit::Network,
+        Failure::Transient { .. } | Failure::Undelivered { .. } => Exit::Network,
         // A class that is new to the program is the program's fault.
         _ => Exit::Fault,
     }

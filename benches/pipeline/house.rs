@@ -19,6 +19,7 @@ use azalea_bot::domain::{
 use azalea_bot::frontend::demo::server::{DemoServer, ServerSettings};
 use azalea_bot::guard::audience::Place;
 use azalea_bot::intake::{Incoming, Intake, Outcome};
+use azalea_bot::pipeline::activity::Sight;
 use azalea_bot::pipeline::delivery::{Delivery, Notice, Parcel};
 use azalea_bot::pipeline::optimize::{Facts, Times};
 use azalea_bot::pipeline::posting::Posting;
@@ -183,7 +184,7 @@ impl Delivery for Recorder {
         Place::Ordinary
     }
 
-    fn progress(&self, _: &Request, _: Stage) {}
+    fn progress(&self, _: &Request, _: Stage, _: Sight) {}
 
     fn deliver<'a>(
         &'a self,

@@ -43,6 +43,14 @@ pub enum Failure {
         /// The upstream asked for at least this long a pause.
         retry_after: Option<Duration>,
     },
+    /// The media are there, and where they should go they are not taken now; it may work later.
+    #[error("it could not be posted: {what}")]
+    Undelivered {
+        /// What happened.
+        what: String,
+        /// The other side asked for at least this long a pause.
+        retry_after: Option<Duration>,
+    },
     /// It cannot be made small enough.
     #[error("it cannot be made to fit: {what}")]
     CannotFit {
@@ -159,7 +167,7 @@ impl Failure {
     }
 
     /// Each [`code`](Self::code).
-    pub const CODES: [&str; 13] = [
+    pub const CODES: [&str; 14] = [
         "gone",
         "needs-login",
         "sensitive",
@@ -167,6 +175,7 @@ impl Failure {
         "unsupported",
         "missing",
         "transient",
+        "undelivered",
         "cannot-fit",
         "too-large",
         "forbidden",
@@ -185,6 +194,7 @@ impl Failure {
             Self::Unsupported { .. } => "unsupported",
             Self::Missing { .. } => "missing",
             Self::Transient { .. } => "transient",
+            Self::Undelivered { .. } => "undelivered",
             Self::CannotFit { .. } => "cannot-fit",
             Self::TooLarge { .. } => "too-large",
             Self::Forbidden { .. } => "forbidden",
@@ -209,6 +219,7 @@ impl Failure {
             "unsupported" => Self::Unsupported { what: after("it cannot be used: ") },
             "missing" => Self::Missing { what: words.to_owned() },
             "transient" => Self::transient(words),
+            "undelivered" => Self::Undelivered { what: after("it could not be posted: "), retry_after: None },
             "cannot-fit" => Self::CannotFit { what: after("it cannot be made to fit: ") },
             "too-large" => Self::TooLarge { what: after("it is too large: ") },
             "forbidden" => Self::Forbidden { what: after("not an allowed address: ") },
@@ -222,7 +233,9 @@ impl Failure {
     /// What to do about it.
     pub const fn disposition(&self) -> Disposition {
         match self {
-            Self::Transient { retry_after, .. } => Disposition::Retry(*retry_after),
+            Self::Transient { retry_after, .. } | Self::Undelivered { retry_after, .. } => {
+                Disposition::Retry(*retry_after)
+            }
             Self::TimedOut { .. } | Self::Ours { .. } => Disposition::Retry(None),
             Self::Gone(_)
             | Self::NeedsLogin
@@ -286,6 +299,7 @@ mod tests {
             Failure::Unsupported { what: what() },
             Failure::Missing { what: what() },
             Failure::transient(what()),
+            Failure::Undelivered { what: what(), retry_after: None },
             Failure::CannotFit { what: what() },
             Failure::TooLarge { what: what() },
             Failure::Forbidden { what: what() },
@@ -308,6 +322,7 @@ mod tests {
             Failure::Unsupported { what: what() },
             Failure::Missing { what: what() },
             Failure::transient(what()),
+            Failure::Undelivered { what: what(), retry_after: None },
             Failure::CannotFit { what: what() },
             Failure::TooLarge { what: what() },
             Failure::Forbidden { what: what() },

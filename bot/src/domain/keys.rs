@@ -31,6 +31,7 @@ impl DeliveryKey {
                 choice: request.choice(),
                 edits: request.options.edits,
                 spoiler: request.spoiler(),
+                quoted: request.options.quoted,
             },
         }
     }
@@ -56,7 +57,7 @@ impl DeliveryKey {
 impl fmt::Display for DeliveryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Taken apart by name: a new field does not compile until it has its place in the text.
-        let Self { front_end, channel, post, options: Options { choice, edits, spoiler } } = self;
+        let Self { front_end, channel, post, options: Options { choice, edits, spoiler, quoted } } = self;
         write!(f, "delivery/1/{}/{channel}/{post}/", front_end.code())?;
         match choice {
             None => f.write_str("all")?,
@@ -64,7 +65,8 @@ impl fmt::Display for DeliveryKey {
             Some(MediaChoice::Video(position)) => write!(f, "video-{position}")?,
         }
         write_edits(f, *edits)?;
-        f.write_str(if *spoiler { "/spoiler" } else { "/open" })
+        f.write_str(if *spoiler { "/spoiler" } else { "/open" })?;
+        f.write_str(if *quoted { "/quoted" } else { "" })
     }
 }
 
@@ -205,10 +207,16 @@ mod tests {
             choice: MediaChoice::video("2"),
             edits: Edits { form: Form::Gif, trim: seconds(1, Some(3)) },
             spoiler: true,
+            quoted: false,
         };
         assert_eq!(
             DeliveryKey::of(&request).to_string(),
             "delivery/1/discord/444/x:1234567890/video-2/gif/1000-3000/spoiler"
+        );
+        request.options = Options { quoted: true, ..Options::default() };
+        assert_eq!(
+            DeliveryKey::of(&request).to_string(),
+            "delivery/1/discord/444/x:1234567890/all/as-is/whole/open/quoted"
         );
     }
 

@@ -62,6 +62,10 @@ pub struct Options {
     pub edits: Edits,
     /// Hide the result behind a spoiler.
     pub spoiler: bool,
+    /// The media of the post that it quotes too, where it has media of its own. Left out where it is not wished: so it is
+    /// in records of earlier versions.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quoted: bool,
 }
 
 /// The options that change the bytes of the file.

@@ -20,6 +20,7 @@ use crate::domain::{
 };
 use crate::frontend::names::{Names, number_of};
 use crate::guard::audience::Place;
+use crate::pipeline::activity::Sight;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::optimize::{Facts, Times};
 use crate::pipeline::posting::Posting;
@@ -274,7 +275,7 @@ impl Delivery for Terminal {
         Place::Ordinary
     }
 
-    fn progress(&self, request: &Request, stage: Stage) {
+    fn progress(&self, request: &Request, stage: Stage, _: Sight) {
         // Progress that nobody has time for is no loss.
         drop(self.events.try_send(Event::Stage(request.id, stage)));
     }

@@ -18,6 +18,7 @@ pub fn words(failure: &Failure) -> String {
         Failure::Transient { .. } => {
             "X or its mirrors do not answer as they should; try again later".to_owned()
         }
+        Failure::Undelivered { .. } => "it could not be posted here; try again later".to_owned(),
         Failure::CannotFit { what } => format!("it cannot be made small enough: {what}"),
         Failure::TooLarge { what } => format!("it is larger than what is taken here: {what}"),
         Failure::Forbidden { .. } => "the post points at a place that is not asked from here".to_owned(),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::dedup::Delivered;
-use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request, Telling};
+use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request, Stage, Telling};
 use crate::guard::audience;
+use crate::pipeline::activity::Sight;
 use crate::pipeline::optimize::Made;
 use crate::pipeline::posting::Posting;
 
@@ -60,8 +61,8 @@ pub trait Delivery: fmt::Debug + Send + Sync + 'static {
     /// What is known about who reads there.
     fn place(&self, destination: &Destination) -> audience::Place;
 
-    /// Work on it has begun, or has come to another stage. Nobody waits for this.
-    fn progress(&self, request: &Request, stage: crate::domain::Stage);
+    /// Work on it has begun, or has come to another stage; `sight` says how far it is from now on. Nobody waits for this.
+    fn progress(&self, request: &Request, stage: Stage, sight: Sight);
 
     /// Posts the files. Called again with the same request after a failure that may pass, or after a crash, it posts
     /// them once: `posting` has what it needs for that.

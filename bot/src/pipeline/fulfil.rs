@@ -60,7 +60,7 @@ impl Worker {
 
     fn begin(&self, request: &Request, stage: Stage, activity: &Activity) {
         activity.begin(stage);
-        self.delivery.progress(request, stage);
+        self.delivery.progress(request, stage, activity.sight());
     }
 
     async fn resolve(&self, request: &Request) -> Result<Arc<Post>, Failure> {
@@ -91,7 +91,7 @@ impl Worker {
         activity: &Activity,
         cancel: &CancellationToken,
     ) -> Result<Parcel, Failure> {
-        let wanted = wanted(post, request.choice());
+        let wanted = wanted(post, request.choice(), request.options.quoted);
         if wanted.is_empty() {
             return Err(Failure::NoMedia);
         }
@@ -104,8 +104,12 @@ impl Worker {
         self.begin(request, Stage::Download, activity);
         let limit = self.delivery.limit(&request.destination);
         let edits = request.options.edits;
-        let making: Vec<_> =
-            wanted.iter().map(|medium| self.make(medium, edits, limit, activity, cancel)).collect();
+        activity.parts(wanted.len());
+        let making: Vec<_> = wanted
+            .iter()
+            .enumerate()
+            .map(|(part, medium)| self.make(medium, edits, limit, activity.part(part), cancel))
+            .collect();
         let made: Vec<Result<Arc<Made>, Failure>> =
             stream::iter(making).buffered(self.settings.at_once.max(1)).collect().await;
         let (mut files, mut missing) = (Vec::new(), Vec::new());
@@ -141,13 +145,18 @@ impl Worker {
         medium: &'a Medium,
         edits: Edits,
         limit: LimitClass,
-        activity: &'a Activity,
+        activity: Activity,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Arc<Made>, Failure>> {
         let edits = edits_for(medium.kind, edits);
         let key = ArtifactKey { post: medium.post, medium: medium.index, edits, limit, profile: PROFILE };
-        let order = Order { key, medium, activity: activity.clone() };
-        async move { self.optimizer.make(&order, cancel).await }.boxed()
+        let order = Order { key, medium, activity };
+        async move {
+            let made = self.optimizer.make(&order, cancel).await;
+            order.activity.made(1.0);
+            made
+        }
+        .boxed()
     }
 
     async fn deliver(
@@ -202,10 +211,10 @@ fn lacks_files(parcel: &Result<Parcel, Failure>) -> bool {
     }
 }
 
-/// The media that a choice means. A place that the post does not have means all of them: better too much than an
+/// The media that a choice means, of the post alone or of what it quotes too. A place that the post does not have means all of them: better too much than an
 /// answer about numbers.
-pub(super) fn wanted(post: &Post, choice: Option<MediaChoice>) -> Vec<&Medium> {
-    let all: Vec<&Medium> = post.answer().collect();
+pub(super) fn wanted(post: &Post, choice: Option<MediaChoice>, quoted: bool) -> Vec<&Medium> {
+    let all: Vec<&Medium> = if quoted { post.media.iter().collect() } else { post.answer().collect() };
     let place = |place: NonZeroU8| usize::from(place.get()) - 1;
     let chosen = match choice {
         Some(MediaChoice::Photo(position) | MediaChoice::Video(position)) => all.get(place(position)),
@@ -228,4 +237,31 @@ pub(super) fn file_name(post: &Post, medium: &Medium, made: &Made) -> String {
     let handle: String = handle.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(32).collect();
     let handle = if handle.is_empty() { "post".to_owned() } else { handle };
     format!("{handle}-{}-{}.{}", medium.post.number(), medium.index.get(), made.facts.extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Author, MediumIndex, PostId};
+
+    fn medium(post: PostId, place: u8) -> Medium {
+        let index = MediumIndex::new(NonZeroU8::new(place).unwrap());
+        let kind = MediumKind::Photo;
+        Medium { post, index, kind, alt: None, duration: None, size: None, variants: Vec::new() }
+    }
+
+    #[test]
+    fn quoted_media_come_where_they_are_wished_or_there_are_no_others() {
+        let (own, other) = (PostId::x("20").unwrap(), PostId::x("21").unwrap());
+        let media = vec![medium(own, 1), medium(own, 2), medium(other, 1)];
+        let author = Author::default();
+        let post = Post { id: own, author, text: String::new(), sensitive: false, media, quoted: Vec::new() };
+        let count = |choice, quoted| wanted(&post, choice, quoted).len();
+        assert_eq!((count(None, false), count(None, true)), (2, 3));
+        assert_eq!(wanted(&post, MediaChoice::photo("3"), true), [&post.media[2]]);
+        // A place that the post does not have means all of them.
+        assert_eq!(count(MediaChoice::photo("3"), false), 2);
+        let only = Post { media: vec![medium(other, 1)], ..post };
+        assert_eq!(wanted(&only, None, false).len(), 1);
+    }
 }

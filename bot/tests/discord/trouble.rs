@@ -73,6 +73,42 @@ async fn a_word_waits_until_discord_takes_it() {
 }
 
 #[tokio::test]
+async fn what_could_not_be_had_is_asked_for_again_by_its_button() {
+    let mut house = House::with_video(films::ready()).await;
+    house.config.queue.max_attempts = 1;
+    house.x.on(crate::house::POST, [Reply::status(503)]);
+    let bot = Bot::in_house(house).await;
+    let asked = bot.mention(bot.ann, LINK);
+    let failed = bot.answers_to(asked, 1).await.remove(0);
+    assert!(failed.content.starts_with("No media: X or its mirrors do not answer"), "{}", failed.content);
+    let (label, button) = failed.buttons().remove(0);
+    assert_eq!(label, "Try again");
+    bot.idle().await;
+    bot.house.post(&json!([bot.house.video("/v.mp4")]));
+    bot.discord.press(failed.id, bot.ann, &button);
+    let media = bot.discord.wait_until(move |state| {
+        let replies = state.replies(bot.channel);
+        replies.len() == 1 && replies[0].attachments.len() == 1 && replies[0].reference == Some(asked)
+    });
+    media.await;
+    bot.idle().await;
+    // It belongs to its question like any answer.
+    bot.discord.delete(asked);
+    bot.discord.wait_until(|state| state.replies(bot.channel).is_empty()).await;
+    bot.end().await;
+}
+
+#[tokio::test]
+async fn what_trying_again_cannot_help_has_no_button() {
+    let house = House::new().await;
+    house.post(&json!([]));
+    let bot = Bot::in_house(house).await;
+    let asked = bot.mention(bot.ann, LINK);
+    assert!(bot.answers_to(asked, 1).await[0].buttons().is_empty());
+    bot.end().await;
+}
+
+#[tokio::test]
 async fn what_was_asked_before_the_end_is_answered_after_it() {
     let house = House::with_video(films::ready()).await;
     let film = films::ready();

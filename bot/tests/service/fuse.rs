@@ -15,6 +15,7 @@ use azalea_bot::domain::{
 use azalea_bot::guard::audience::Place;
 use azalea_bot::guard::rate::{RateLimiter, RateSettings};
 use azalea_bot::intake::{Intake, Outcome};
+use azalea_bot::pipeline::activity::Sight;
 use azalea_bot::pipeline::delivery::{Delivery, Notice, Parcel};
 use azalea_bot::pipeline::posting::Posting;
 use azalea_bot::queue::{
@@ -198,7 +199,7 @@ impl Delivery for Front {
         Place::Ordinary
     }
 
-    fn progress(&self, _: &Request, _: Stage) {}
+    fn progress(&self, _: &Request, _: Stage, _: Sight) {}
 
     fn deliver<'a>(
         &'a self,

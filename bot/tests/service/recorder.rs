@@ -12,6 +12,7 @@ use azalea_bot::domain::{
     ChannelId, Destination, Failure, LimitClass, MediumKind, MessageId, Request, Stage, Telling,
 };
 use azalea_bot::guard::audience::Place;
+use azalea_bot::pipeline::activity::Sight;
 use azalea_bot::pipeline::delivery::{Delivery, Notice, Parcel};
 use azalea_bot::pipeline::posting::Posting;
 use bytes::Bytes;
@@ -177,7 +178,7 @@ impl Delivery for Recorder {
         Place::Ordinary
     }
 
-    fn progress(&self, request: &Request, stage: Stage) {
+    fn progress(&self, request: &Request, stage: Stage, _: Sight) {
         self.note(|seen| seen.stages.push((request.destination.channel, stage)));
     }
 

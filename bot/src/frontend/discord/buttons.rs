@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use serenity::model::application::{ActionRowComponent, ButtonKind};
 use serenity::model::channel::Message;
 
-use crate::domain::{Request, RequestId, UserId};
+use crate::domain::{
+    Disposition, Failure, Link, MAX_LINKS_PER_MESSAGE, MediaChoice, Options, PostId, Request, RequestId,
+    UserId,
+};
 
 /// What a button is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +16,19 @@ pub(super) enum Deed {
     Delete,
     /// Stop the work.
     Cancel,
+    /// Ask once more for what could not be had.
+    Again,
 }
 
 impl Deed {
-    const ALL: [Self; 2] = [Self::Delete, Self::Cancel];
+    const ALL: [Self; 3] = [Self::Delete, Self::Cancel, Self::Again];
 
     /// Stands in messages.
     const fn code(self) -> &'static str {
         match self {
             Self::Delete => "delete",
             Self::Cancel => "cancel",
+            Self::Again => "again",
         }
     }
 }
@@ -34,6 +40,8 @@ pub(super) struct Button {
     /// Who asked for what it stands below.
     pub(super) requester: UserId,
     pub(super) request: RequestId,
+    /// What is asked for once more.
+    pub(super) link: Option<Link>,
 }
 
 impl Button {
@@ -42,14 +50,19 @@ impl Button {
         let mut parts = id.split(':');
         let (ours, deed, requester, request) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let deed = Deed::ALL.into_iter().find(|known| known.code() == deed)?;
+        let link = match deed {
+            Deed::Again => Some(link_of(parts.next()?)?),
+            Deed::Delete | Deed::Cancel => None,
+        };
         if ours != "azalea" || parts.next().is_some() {
             return None;
         }
-        Some(Self { deed, requester: requester.parse().ok()?, request: request.parse().ok()? })
+        Some(Self { deed, requester: requester.parse().ok()?, request: request.parse().ok()?, link })
     }
 
     fn id(self) -> String {
-        format!("azalea:{}:{}:{}", self.deed.code(), self.requester, self.request)
+        let link = self.link.map_or_else(String::new, |link| format!(":{}", text_of(link)));
+        format!("azalea:{}:{}:{}{link}", self.deed.code(), self.requester, self.request)
     }
 }
 
@@ -75,9 +88,55 @@ pub(super) fn cancel(request: &Request) -> Vec<Value> {
     row(request, Deed::Cancel, "Cancel")
 }
 
+/// A row with the button that asks once more, where that may help and nothing but a link was asked for.
+pub(super) fn again(request: &Request, failure: &Failure) -> Vec<Value> {
+    let may_help = matches!(failure.disposition(), Disposition::Retry(_));
+    let plain = Options { choice: None, spoiler: false, ..request.options } == Options::default();
+    if !may_help || !plain || next(request.id).is_none() {
+        return Vec::new();
+    }
+    let link = Link { choice: request.choice(), spoiler: request.spoiler(), ..request.link };
+    let (requester, request) = (request.requester, request.id);
+    rows(Button { deed: Deed::Again, requester, request, link: Some(link) }, "Try again")
+}
+
+/// The request that asks once more for what another one asked for: of the same message, with a number of its own.
+/// `None` when that was done often enough.
+pub(super) fn next(request: RequestId) -> Option<RequestId> {
+    let next = usize::from(request.ordinal()).checked_add(MAX_LINKS_PER_MESSAGE)?;
+    let ordinal = u8::try_from(next).ok().filter(|_| next < MAX_LINKS_PER_MESSAGE * TURNS)?;
+    Some(RequestId::new(request.front_end(), request.origin(), ordinal))
+}
+
+/// How often one link of a message is asked for: when it is written, and by its button.
+pub(super) const TURNS: usize = 3;
+
+/// A link in few characters: the post's number, the medium, a spoiler.
+fn text_of(link: Link) -> String {
+    let medium = match link.choice {
+        None => String::new(),
+        Some(MediaChoice::Photo(place)) => format!("p{place}"),
+        Some(MediaChoice::Video(place)) => format!("v{place}"),
+    };
+    format!("{}{medium}{}", link.post.number(), if link.spoiler { "s" } else { "" })
+}
+
+fn link_of(text: &str) -> Option<Link> {
+    let (text, spoiler) = text.strip_suffix('s').map_or((text, false), |text| (text, true));
+    let (number, choice) = match text.split_once(['p', 'v']) {
+        None => (text, None),
+        Some((number, place)) if text.contains('p') => (number, Some(MediaChoice::photo(place)?)),
+        Some((number, place)) => (number, Some(MediaChoice::video(place)?)),
+    };
+    Some(Link { post: PostId::x(number).ok()?, choice, spoiler })
+}
+
 /// Action row and button have the types 1 and 2; style 2 is the quiet one.
 fn row(request: &Request, deed: Deed, label: &str) -> Vec<Value> {
-    let button = Button { deed, requester: request.requester, request: request.id };
+    rows(Button { deed, requester: request.requester, request: request.id, link: None }, label)
+}
+
+fn rows(button: Button, label: &str) -> Vec<Value> {
     let button = json!({"type": 2, "style": 2, "label": label, "custom_id": button.id()});
     vec![json!({"type": 1, "components": [button]})]
 }
@@ -96,6 +155,42 @@ mod tests {
         assert_eq!(button.id(), id);
         // The most that Discord takes.
         assert!("azalea:delete:18446744073709551615:discord-18446744073709551615-255".len() <= 100);
+        let most =
+            "azalea:again:18446744073709551615:discord-18446744073709551615-255:18446744073709551615p255s";
+        assert!(most.len() <= 100);
+    }
+
+    #[test]
+    fn a_button_knows_what_is_asked_for_again() {
+        for link in ["https://x.com/i/status/20", "https://x.com/i/status/20/video/2"] {
+            for spoiler in [false, true] {
+                let link = Link { spoiler, ..link.parse().unwrap() };
+                let button = Button {
+                    deed: Deed::Again,
+                    requester: "7".parse().unwrap(),
+                    request: "discord-9-1".parse().unwrap(),
+                    link: Some(link),
+                };
+                assert_eq!(Button::parse(&button.id()), Some(button));
+            }
+        }
+        for id in
+            ["azalea:again:7:discord-9-1", "azalea:again:7:discord-9-1:x", "azalea:delete:7:discord-9-1:20"]
+        {
+            assert_eq!(Button::parse(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_asked_for_again_a_few_times_each_under_its_own_name() {
+        let first: RequestId = "discord-9-3".parse().unwrap();
+        let second = next(first).unwrap();
+        let third = next(second).unwrap();
+        assert_eq!(
+            (second.to_string(), third.to_string()),
+            ("discord-9-13".to_owned(), "discord-9-23".to_owned())
+        );
+        assert_eq!(next(third), None);
     }
 
     proptest! {

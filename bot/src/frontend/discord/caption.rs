@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::dedup::Delivered;
 use crate::domain::{Failure, GuildId, Request, Stage};
 use crate::frontend::words;
+use crate::pipeline::activity::Sight;
 use crate::pipeline::delivery::Parcel;
 
 /// The most characters of a post's text. A caption says what it is; who wants to read goes to the post.
@@ -62,14 +63,34 @@ pub(super) fn failed(request: &Request, failure: &Failure) -> String {
     format!("No media: {}.\n-# {}", words(failure), request.id)
 }
 
-/// What goes on, while it takes long.
-pub(super) fn stage(stage: Option<Stage>) -> &'static str {
+/// What goes on, while it takes long: the stage, and how much is made. `ready` are the requests that wait for their turn.
+pub(super) fn stage(sight: Option<&Sight>, ready: Option<u64>) -> String {
+    let Some(sight) = sight else {
+        return match ready {
+            // Those who come first are not all of them: people take turns.
+            Some(ready @ 2..) => format!("Waiting for its turn, with {} others …", ready.saturating_sub(1)),
+            _ => "Waiting for its turn …".to_owned(),
+        };
+    };
+    let words = stage_words(sight.stage());
+    // In steps, so that the message is not edited without end.
+    let percent = sight.percent().map(|percent| percent / STEP * STEP).filter(|percent| *percent > 0);
+    match (sight.stage(), percent) {
+        (Some(Stage::Download | Stage::Optimize), Some(percent)) => format!("{words}, {percent} % …"),
+        _ => format!("{words} …"),
+    }
+}
+
+/// Steps of what is shown of how much is made, in percent.
+const STEP: u32 = 5;
+
+fn stage_words(stage: Option<Stage>) -> &'static str {
     match stage {
-        None => "Waiting for its turn …",
-        Some(Stage::Resolve) => "Looking the post up …",
-        Some(Stage::Download) => "Fetching its media …",
-        Some(Stage::Optimize) => "Making it fit …",
-        Some(Stage::Upload) => "Uploading …",
+        None => "Beginning",
+        Some(Stage::Resolve) => "Looking the post up",
+        Some(Stage::Download) => "Fetching its media and making them fit",
+        Some(Stage::Optimize) => "Making it fit",
+        Some(Stage::Upload) => "Uploading",
     }
 }
 
@@ -147,6 +168,24 @@ mod tests {
     #[test]
     fn hidden_posts_have_hidden_words() {
         assert!(caption(&parcel("Ann", "the end || of it", true)).contains("||the end \\|\\| of it||"));
+    }
+
+    #[test]
+    fn who_waits_sees_how_far_it_is() {
+        use crate::pipeline::activity::Activity;
+
+        assert_eq!(stage(None, None), "Waiting for its turn …");
+        assert_eq!(stage(None, Some(1)), "Waiting for its turn …");
+        assert_eq!(stage(None, Some(8)), "Waiting for its turn, with 7 others …");
+        let activity = Activity::default();
+        let sight = activity.sight();
+        activity.begin(Stage::Download);
+        activity.parts(1);
+        assert_eq!(stage(Some(&sight), Some(8)), "Fetching its media and making them fit …");
+        activity.made(0.479);
+        assert_eq!(stage(Some(&sight), None), "Fetching its media and making them fit, 45 % …");
+        activity.begin(Stage::Upload);
+        assert_eq!(stage(Some(&sight), None), "Uploading …");
     }
 
     #[test]

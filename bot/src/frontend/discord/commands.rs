@@ -47,6 +47,7 @@ pub(super) fn definitions() -> Value {
         part(text, "to", "Where it ends"),
         form,
         part(choice, "spoiler", "Hide it behind a spoiler"),
+        part(choice, "quoted", "The media of the post that it quotes too"),
     ];
     let under = [
         part(1, "check", "What I may do in this channel, and what I lack"),
@@ -121,8 +122,9 @@ fn fetch(options: &[ResolvedOption<'_>]) -> Result<Command, String> {
         Some(ResolvedValue::Integer(place)) => MediaChoice::photo(&place.to_string()),
         _ => None,
     };
-    let spoiler = matches!(value("spoiler"), Some(ResolvedValue::Boolean(true)));
-    let options = Options { choice, edits: Edits { form, trim }, spoiler };
+    let is_on = |name: &str| matches!(value(name), Some(ResolvedValue::Boolean(true)));
+    let edits = Edits { form, trim };
+    let options = Options { choice, edits, spoiler: is_on("spoiler"), quoted: is_on("quoted") };
     Ok(Command::Fetch { links: vec![link], dropped: 0, options, message: None })
 }
 
@@ -153,12 +155,14 @@ mod tests {
             (3, "to", json!("2m")),
             (3, "as", json!("audio")),
             (5, "spoiler", json!(true)),
+            (5, "quoted", json!(true)),
         ]);
         let trim = Trim::new(Some(Duration::from_secs(90)), Some(Duration::from_secs(120))).unwrap();
         let options = Options {
             choice: MediaChoice::photo("2"),
             edits: Edits { form: Form::AudioOnly, trim },
             spoiler: true,
+            quoted: true,
         };
         let links = vec!["https://x.com/a/status/20".parse().unwrap()];
         assert_eq!(wanted, Ok(Command::Fetch { links, dropped: 0, options, message: None }));

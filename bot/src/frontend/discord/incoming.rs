@@ -148,7 +148,7 @@ impl Desk {
     }
 
     /// Says what became of a link; and what is left to wait for.
-    fn outcome(
+    pub(super) fn outcome(
         self: Arc<Self>,
         outcome: Outcome,
         turns: usize,
@@ -204,8 +204,7 @@ impl Desk {
                 place.answer(async || self.discord.point(&request, &delivered).await).await;
             }
             Some(Err(failure)) => {
-                let text = caption::failed(&request, &failure);
-                place.answer(async || self.discord.say(&request, Word::Failed, text.clone()).await).await;
+                place.answer(async || self.discord.say_failed(&request, &failure).await).await;
             }
             // It was given up, so this one is next.
             None => {

@@ -49,6 +49,7 @@ use crate::frontend::discord::shut::Shut;
 use crate::frontend::discord::status::Statuses;
 use crate::guard::audience::Place;
 use crate::http::{EgressRule, Http, HttpSettings};
+use crate::pipeline::activity::Sight;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::posting::Posting;
 use crate::pipeline::withdrawals::Withdrawals;
@@ -165,9 +166,7 @@ impl Discord {
         }
         match notice {
             Notice::Pointer(delivered) => self.point(request, &delivered).await,
-            Notice::Failed(failure) => {
-                self.say(request, Word::Failed, caption::failed(request, &failure)).await
-            }
+            Notice::Failed(failure) => self.say_failed(request, &failure).await,
         }
     }
 
@@ -187,8 +186,8 @@ impl Delivery for Discord {
         self.knowledge.place(destination)
     }
 
-    fn progress(&self, request: &Request, stage: Stage) {
-        self.statuses.note(request, Some(stage));
+    fn progress(&self, request: &Request, _: Stage, sight: Sight) {
+        self.statuses.note(request, Some(sight));
     }
 
     fn deliver<'a>(

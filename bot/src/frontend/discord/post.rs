@@ -125,7 +125,7 @@ impl Discord {
         {
             self.limits.refused(&request.destination, largest);
             let what = "the file was larger than what Discord takes there".to_owned();
-            return Failure::Transient { what, retry_after: None };
+            return Failure::Undelivered { what, retry_after: None };
         }
         failure_of(refused, self.clock.now())
     }
@@ -183,15 +183,15 @@ pub(super) fn failure_of(refused: &Refused, now: WallTime) -> Failure {
         // Posted, and removed by somebody: it is not posted again.
         Refused::UnknownMessage => Failure::Cancelled,
         Refused::Unanswered => Failure::TimedOut { stage: Stage::Upload },
-        Refused::Limited { retry_after, .. } => Failure::Transient {
+        Refused::Limited { retry_after, .. } => Failure::Undelivered {
             what: "Discord asks for a pause".to_owned(),
             retry_after: Some(*retry_after),
         },
-        Refused::Paused { until } => Failure::Transient {
+        Refused::Paused { until } => Failure::Undelivered {
             what: "Discord refused too much, so nothing is sent for a while".to_owned(),
             retry_after: Some(until.since(now)),
         },
-        Refused::Later { .. } => Failure::transient(refused.to_string()),
+        Refused::Later { .. } => Failure::Undelivered { what: refused.to_string(), retry_after: None },
         Refused::Form { .. } | Refused::Unauthorized | Refused::Blocked | Refused::Other { .. } => {
             Failure::ours(refused.to_string())
         }

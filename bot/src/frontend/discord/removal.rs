@@ -1,20 +1,25 @@
 //! What is taken away: previews of links that stand there as media now, answers to messages that were deleted, and
 //! answers whose button was pressed.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::FutureExt;
 
 use serde_json::json;
 use serenity::model::Permissions;
 use serenity::model::application::ComponentInteraction;
 
 use crate::domain::{
-    ChannelId, Destination, FrontEnd, MAX_LINKS_PER_MESSAGE, MessageId, Request, RequestId, UserId,
+    ChannelId, Destination, FrontEnd, Link, MAX_LINKS_PER_MESSAGE, MessageId, Options, Request, RequestId,
+    UserId,
 };
 use crate::frontend::discord::Discord;
 use crate::frontend::discord::buttons::{self, Button, Deed};
-use crate::frontend::discord::ids::{from_channel, from_message, from_user};
+use crate::frontend::discord::ids::{from_channel, from_guild, from_message, from_user};
+use crate::frontend::discord::incoming::TURNS;
 use crate::frontend::discord::rest::Interaction;
-use crate::frontend::discord::session::Desk;
+use crate::frontend::discord::session::{Desk, Words};
 use crate::queue::JobResult;
 use crate::store::Shelf;
 
@@ -92,7 +97,7 @@ impl Desk {
     /// A message was deleted: what was asked in it is taken back, and what was answered goes too.
     pub(super) async fn deleted(&self, channel: ChannelId, message: MessageId) {
         let seen = self.discord.seen.contains(&message);
-        for ordinal in (0_u8..).take(MAX_LINKS_PER_MESSAGE) {
+        for ordinal in (0_u8..).take(MAX_LINKS_PER_MESSAGE * buttons::TURNS) {
             let request = RequestId::new(FrontEnd::Discord, message, ordinal);
             if seen {
                 self.discord.withdraw(request);
@@ -123,9 +128,9 @@ impl Desk {
         }
     }
 
-    /// Somebody pressed a button.
-    pub(super) async fn pressed(&self, pressed: ComponentInteraction) {
-        let Some(button) = Button::parse(&pressed.data.custom_id) else { return };
+    /// Somebody pressed a button; and what is left to say.
+    pub(super) async fn pressed(self: &Arc<Self>, pressed: ComponentInteraction) -> Option<Words> {
+        let button = Button::parse(&pressed.data.custom_id)?;
         let moderates = pressed
             .member
             .as_ref()
@@ -134,7 +139,8 @@ impl Desk {
         if from_user(pressed.user.id) != button.requester && !moderates {
             let words = "Only the one who asked, or a moderator, can do that.";
             let answer = json!({"type": 4, "data": {"content": words, "flags": EPHEMERAL, "allowed_mentions": {"parse": []}}});
-            return self.respond(&pressed, &answer).await;
+            self.respond(&pressed, &answer).await;
+            return None;
         }
         // Type 6: nothing is changed yet.
         self.respond(&pressed, &json!({"type": 6})).await;
@@ -153,7 +159,29 @@ impl Desk {
                 }
                 self.discord.remove(channel, [from_message(pressed.message.id)]).await;
             }
+            Deed::Again => {
+                self.discord.remove(channel, [from_message(pressed.message.id)]).await;
+                if let (Some(link), Some(id)) = (button.link, buttons::next(button.request)) {
+                    return Some(self.once_more(&pressed, id, link).await);
+                }
+            }
         }
+        None
+    }
+
+    /// Asks once more for what could not be had; and what is left to say.
+    async fn once_more(self: &Arc<Self>, pressed: &ComponentInteraction, id: RequestId, link: Link) -> Words {
+        let answered = pressed.message.message_reference.as_ref().and_then(|reference| reference.message_id);
+        let destination = Destination {
+            front_end: FrontEnd::Discord,
+            guild: pressed.guild_id.map(from_guild),
+            channel: from_channel(pressed.channel_id),
+            reply_to: answered.map(from_message),
+        };
+        let requester = from_user(pressed.user.id);
+        let outcome =
+            self.intake.ask(Request { id, requester, link, destination, options: Options::default() }).await;
+        Arc::clone(self).outcome(outcome, TURNS).boxed()
     }
 
     async fn respond(&self, pressed: &ComponentInteraction, answer: &serde_json::Value) {

@@ -3,15 +3,16 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::domain::{
-    ChannelId, Destination, Disposition, MessageId, Request, RequestId, Telling, UserId, nonce,
+    ChannelId, Destination, Disposition, Failure, MessageId, Request, RequestId, Telling, UserId, nonce,
 };
 use crate::frontend::discord::Discord;
-use crate::frontend::discord::knowledge;
 use crate::frontend::discord::post::failure_of;
 use crate::frontend::discord::rest::{Outgoing, Refused, Rest};
+use crate::frontend::discord::{buttons, caption, knowledge};
 use crate::store::Shelf;
 
 /// Answers in words that are remembered for one message.
@@ -79,7 +80,16 @@ impl From<&Request> for Asker {
 impl Discord {
     /// Says something to the one who asked, where it was asked; in a direct message where the bot may not speak.
     pub(super) async fn say(&self, asker: impl Into<Asker> + Send, word: Word, text: String) -> Telling {
-        let asker = asker.into();
+        self.say_with(asker.into(), word, text, Vec::new()).await
+    }
+
+    /// Says why there are no media, with a button to try again where that may help.
+    pub(super) async fn say_failed(&self, request: &Request, failure: &Failure) -> Telling {
+        let (text, buttons) = (caption::failed(request, failure), buttons::again(request, failure));
+        self.say_with(request.into(), Word::Failed, text, buttons).await
+    }
+
+    async fn say_with(&self, asker: Asker, word: Word, text: String, components: Vec<Value>) -> Telling {
         let destination = &asker.destination;
         if word.is_small_talk() && !self.is_first(&asker, word) {
             return Telling::Settled;
@@ -93,7 +103,7 @@ impl Discord {
             reply_to: self.answers(destination),
             nonce: Some(nonce(asker.id, destination.channel, destination.reply_to, word.part(), 0)),
             files: Vec::new(),
-            components: Vec::new(),
+            components,
             suppress_embeds: true,
         };
         match self.create(destination, message).await {

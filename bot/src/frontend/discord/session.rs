@@ -115,7 +115,8 @@ impl Session {
         let mut tasks: JoinSet<()> = JoinSet::new();
         let discord = Arc::clone(&self.discord);
         let showing = Arc::clone(&self.discord);
-        tasks.spawn(async move { showing.show_statuses().await });
+        let waiting = Arc::clone(&desk.queue);
+        tasks.spawn(async move { showing.show_statuses(waiting).await });
         let offering = Arc::clone(&self.discord);
         tasks.spawn(async move { offering.offer_commands().await });
         let ended = loop {
@@ -236,7 +237,7 @@ impl Desk {
                 }
             }
             Happening::Asked(interaction) => match *interaction {
-                Interaction::Component(pressed) => self.pressed(pressed).await,
+                Interaction::Component(pressed) => return self.pressed(pressed).await,
                 Interaction::Command(command) => return self.commanded(command).await,
                 other => tracing::debug!(kind = ?other.kind(), "an interaction that nobody deals with"),
             },

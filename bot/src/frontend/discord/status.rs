@@ -16,10 +16,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::clock::instant;
 use crate::dedup::Recent;
-use crate::domain::{ChannelId, MessageId, Request, RequestId, Stage, nonce};
+use crate::domain::{ChannelId, MessageId, Request, RequestId, nonce};
 use crate::frontend::discord::rest::Outgoing;
 use crate::frontend::discord::said::remove;
 use crate::frontend::discord::{Discord, buttons, caption};
+use crate::pipeline::activity::Sight;
+use crate::queue::Queue;
 use crate::store::Shelf;
 
 /// Who has waited this long is told how it goes.
@@ -50,7 +52,8 @@ pub(super) struct Statuses {
 struct Status {
     request: Request,
     since: Instant,
-    stage: Mutex<Option<Stage>>,
+    /// How far it is; `None` before its turn.
+    sight: Mutex<Option<Sight>>,
     ended: AtomicBool,
     /// Held while it is sent.
     shown: tokio::sync::Mutex<Option<Shown>>,
@@ -59,7 +62,7 @@ struct Status {
 #[derive(Debug)]
 struct Shown {
     message: MessageId,
-    stage: Option<Stage>,
+    text: String,
     at: Instant,
 }
 
@@ -68,17 +71,17 @@ impl Statuses {
         Self { open: DashMap::new(), ended: Recent::new(remembered), going: Mutex::default() }
     }
 
-    /// A request is under way, in this stage. Waits for nobody.
-    pub(super) fn note(&self, request: &Request, stage: Option<Stage>) {
+    /// A request is under way, and how far it is can be seen, unless it waits for its turn. Waits for nobody.
+    pub(super) fn note(&self, request: &Request, sight: Option<Sight>) {
         let full = self.open.len() >= MOST;
         match self.open.entry(request.id) {
-            Entry::Occupied(status) => *status.get().stage() = stage,
+            Entry::Occupied(status) => *status.get().sight() = sight,
             // Looked at while the place is held, so that an end that comes now finds what is put there.
             Entry::Vacant(place) if !full && !self.ended.contains(&request.id) => {
                 place.insert(Arc::new(Status {
                     request: request.clone(),
                     since: instant(),
-                    stage: Mutex::new(stage),
+                    sight: Mutex::new(sight),
                     ended: AtomicBool::new(false),
                     shown: tokio::sync::Mutex::default(),
                 }));
@@ -94,9 +97,9 @@ impl Statuses {
 }
 
 impl Status {
-    fn stage(&self) -> std::sync::MutexGuard<'_, Option<Stage>> {
+    fn sight(&self) -> std::sync::MutexGuard<'_, Option<Sight>> {
         // A value that is replaced whole: a panic elsewhere has not harmed it.
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_due(&self) -> bool {
@@ -106,7 +109,7 @@ impl Status {
 
 impl Discord {
     /// Keeps the statuses up to date until it is dropped.
-    pub(super) async fn show_statuses(self: Arc<Self>) {
+    pub(super) async fn show_statuses(self: Arc<Self>, queue: Arc<dyn Queue>) {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut sending = JoinSet::new();
@@ -115,11 +118,13 @@ impl Discord {
             while sending.try_join_next().is_some() {}
             let due = self.statuses.open.iter().filter(|entry| entry.value().is_due());
             let due: Vec<_> = due.map(|entry| Arc::clone(entry.value())).collect();
+            let waits = due.iter().any(|status| status.sight().is_none());
+            let ready = if waits { queue.stats().await.ok().map(|stats| stats.ready) } else { None };
             for status in due {
                 // One that is just being sent is looked at the next time.
                 if sending.len() < AT_ONCE && status.shown.try_lock().is_ok() {
                     let discord = Arc::clone(&self);
-                    sending.spawn(async move { discord.show(&status).await });
+                    sending.spawn(async move { discord.show(&status, ready).await });
                 }
             }
         }
@@ -161,9 +166,9 @@ impl Discord {
         while going.join_next().await.is_some() {}
     }
 
-    async fn show(&self, status: &Status) {
-        let stage = *status.stage();
-        self.send(status, stage).await;
+    async fn show(&self, status: &Status, ready: Option<u64>) {
+        let text = caption::stage(status.sight().as_ref(), ready);
+        self.send(status, text).await;
         // It ended meanwhile, and whoever ended it left it to this one.
         if status.ended.load(Ordering::Acquire)
             && let Some(shown) = status.shown.lock().await.take()
@@ -172,19 +177,18 @@ impl Discord {
         }
     }
 
-    async fn send(&self, status: &Status, stage: Option<Stage>) {
+    async fn send(&self, status: &Status, text: String) {
         let request = &status.request;
         let mut shown = status.shown.lock().await;
         if shown.is_none()
             && let Some(message) = self.status_before(request.id).await
         {
-            *shown = Some(Shown { message, stage: None, at: instant() });
+            *shown = Some(Shown { message, text: String::new(), at: instant() });
         }
-        let text = caption::stage(stage);
         if shown.is_none() {
             let destination = &request.destination;
             let message = Outgoing {
-                content: text.to_owned(),
+                content: text.clone(),
                 reply_to: self.answers(destination),
                 nonce: Some(nonce(request.id, destination.channel, destination.reply_to, PART, 0)),
                 files: Vec::new(),
@@ -195,7 +199,7 @@ impl Discord {
                 Ok(posted) => {
                     let id = posted.id.get().to_le_bytes().to_vec();
                     self.store.put(Shelf::Discord, key(request.id), id, self.clock.now().plus(REMEMBERED));
-                    *shown = Some(Shown { message: posted.id, stage, at: instant() });
+                    *shown = Some(Shown { message: posted.id, text, at: instant() });
                 }
                 Err(refused) => {
                     tracing::debug!(request = %request.id, error = %refused, "no status is shown");
@@ -206,11 +210,11 @@ impl Discord {
             return;
         }
         let Some(shown) = shown.as_mut() else { return };
-        if shown.stage == stage || instant().saturating_duration_since(shown.at) < BETWEEN_EDITS {
+        if shown.text == text || instant().saturating_duration_since(shown.at) < BETWEEN_EDITS {
             return;
         }
-        (shown.stage, shown.at) = (stage, instant());
         let edit = json!({"content": text, "allowed_mentions": {"parse": []}});
+        (shown.text, shown.at) = (text, instant());
         if let Err(refused) = self.rest.edit(request.destination.channel, shown.message, &edit).await {
             tracing::debug!(request = %request.id, error = %refused, "a status is not edited");
         }
@@ -243,7 +247,7 @@ mod tests {
             options: Options::default(),
         };
         let statuses = Statuses::new(8);
-        statuses.note(&request, Some(Stage::Resolve));
+        statuses.note(&request, Some(Sight::default()));
         assert_eq!(statuses.request(request.id), Some(request.clone()));
         statuses.ended.insert(request.id);
         statuses.open.remove(&request.id);

@@ -24,6 +24,7 @@ use crate::domain::{
     Telling,
 };
 use crate::guard::audience;
+use crate::pipeline::activity::Sight;
 use crate::pipeline::delivery::{Delivery, Notice, Parcel};
 use crate::pipeline::posting::Posting;
 use crate::queue::{
@@ -46,7 +47,7 @@ impl Delivery for Ear {
         audience::Place::Unknown
     }
 
-    fn progress(&self, _: &Request, _: Stage) {}
+    fn progress(&self, _: &Request, _: Stage, _: Sight) {}
 
     fn deliver<'a>(
         &'a self,

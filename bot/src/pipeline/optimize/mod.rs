@@ -374,6 +374,7 @@ impl Inner {
                 _ = looks.tick() => {}
             }
             let now = job.progress();
+            activity.made(now.fraction);
             // One that waits for a thread hangs on nothing but its turn.
             if now != before || now.stage == azalea_engine::Stage::Queued {
                 activity.moved();
@@ -388,7 +389,10 @@ impl Inner {
         let mut before = None;
         loop {
             looks.tick().await;
-            let now = self.signs.get(&order.key).map(|activity| activity.seen());
+            let now = self.signs.get(&order.key).map(|activity| {
+                order.activity.made(activity.fraction());
+                activity.seen()
+            });
             // One who made nothing yet waits for a place, which says so by itself.
             if now != before || now.is_none() {
                 order.activity.moved();
