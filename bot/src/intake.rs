@@ -342,6 +342,15 @@ impl Intake {
         }
     }
 
+    /// Forgets a job that is not held, without a word; who waits behind it goes on. Whether it was there.
+    pub async fn forget(&self, job: JobId, request: &Request) -> bool {
+        let forgotten = self.queue.forget(job).await == Ok(true);
+        if forgotten {
+            self.desk.release(&DeliveryKey::of(request), request.id);
+        }
+        forgotten
+    }
+
     /// What became of a request that was done before.
     async fn done_before(&self, request: Request) -> Outcome {
         match self.queue.result(request.id).await {

@@ -92,6 +92,8 @@ sections! {
             "A file that holds the token and nothing else, as secret managers provide it.";
         api_base, "api_base": Optional<BaseUrl> => Option<String> = None;
             "Where Discord's REST interface is, for a proxy or a compatible server; the gateway is asked there. Empty is Discord itself.";
+        message_content, "message_content": Flag => bool = false;
+            "Ask for the message content intent, which must be enabled in the developer portal too. Servers can then have links answered without a mention.";
     }
 
     /// Who is asked about a post.

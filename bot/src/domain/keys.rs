@@ -32,6 +32,8 @@ impl DeliveryKey {
                 edits: request.options.edits,
                 spoiler: request.spoiler(),
                 quoted: request.options.quoted,
+                // Whoever asks for the same gets the same.
+                unasked: false,
             },
         }
     }
@@ -57,7 +59,12 @@ impl DeliveryKey {
 impl fmt::Display for DeliveryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Taken apart by name: a new field does not compile until it has its place in the text.
-        let Self { front_end, channel, post, options: Options { choice, edits, spoiler, quoted } } = self;
+        let Self {
+            front_end,
+            channel,
+            post,
+            options: Options { choice, edits, spoiler, quoted, unasked: _ },
+        } = self;
         write!(f, "delivery/1/{}/{channel}/{post}/", front_end.code())?;
         match choice {
             None => f.write_str("all")?,
@@ -207,7 +214,7 @@ mod tests {
             choice: MediaChoice::video("2"),
             edits: Edits { form: Form::Gif, trim: seconds(1, Some(3)) },
             spoiler: true,
-            quoted: false,
+            ..Options::default()
         };
         assert_eq!(
             DeliveryKey::of(&request).to_string(),

@@ -66,6 +66,9 @@ pub struct Options {
     /// in records of earlier versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quoted: bool,
+    /// Nobody asked: a link was written where links are answered by themselves. Then nothing but media is an answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
 }
 
 /// The options that change the bytes of the file.

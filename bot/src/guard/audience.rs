@@ -45,6 +45,14 @@ pub enum RefuseReason {
     Sensitive,
 }
 
+/// The stricter of two policies: nobody lifts what somebody else set.
+pub const fn stricter(one: SensitivePolicy, other: SensitivePolicy) -> SensitivePolicy {
+    match (one, other) {
+        (SensitivePolicy::Spoiler, SensitivePolicy::Spoiler) => SensitivePolicy::Spoiler,
+        (SensitivePolicy::Refuse, _) | (_, SensitivePolicy::Refuse) => SensitivePolicy::Refuse,
+    }
+}
+
 /// Decides what may be done with `content` in `place`.
 pub const fn judge(policy: SensitivePolicy, content: Content, place: Place) -> Audience {
     let wished = Audience::Deliver { spoiler: content.spoiler_wished };
@@ -91,6 +99,18 @@ mod tests {
         for policy in POLICIES {
             assert_eq!(judge(policy, content(true, false), Place::AgeRestricted), SHOWN);
             assert_eq!(judge(policy, content(true, true), Place::AgeRestricted), HIDDEN);
+        }
+    }
+
+    #[test]
+    fn nobody_lifts_what_somebody_else_set() {
+        let places = PLACES.into_iter().flat_map(|place| [false, true].map(|wished| (place, wished)));
+        for (place, wished) in places {
+            for (one, other) in POLICIES.into_iter().flat_map(|one| POLICIES.map(|other| (one, other))) {
+                let both = judge(stricter(one, other), content(true, wished), place);
+                let each = [one, other].map(|policy| judge(policy, content(true, wished), place));
+                assert_eq!(both == REFUSED, each.contains(&REFUSED), "{place:?} {one:?} {other:?}");
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use crate::config::SensitivePolicy;
 use crate::dedup::Delivered;
 use crate::domain::{Author, Destination, Failure, LimitClass, MediumKind, PostId, Request, Stage, Telling};
 use crate::guard::audience;
@@ -57,6 +58,19 @@ pub enum Notice {
 pub trait Delivery: fmt::Debug + Send + Sync + 'static {
     /// How large a file may be there.
     fn limit(&self, destination: &Destination) -> LimitClass;
+
+    /// Learns what is to be known about a destination before anything else is asked about it.
+    fn learn<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, ()> {
+        let _ = destination;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What those who look after the place want to happen with sensitive media; the stricter of that and of what the
+    /// operator wants holds.
+    fn policy(&self, destination: &Destination) -> SensitivePolicy {
+        let _ = destination;
+        SensitivePolicy::Spoiler
+    }
 
     /// What is known about who reads there.
     fn place(&self, destination: &Destination) -> audience::Place;

@@ -42,6 +42,7 @@ impl Worker {
     ) -> Ended {
         let making = async {
             self.begin(request, Stage::Resolve, activity);
+            self.delivery.learn(&request.destination).await;
             let post = self.resolve(request).await?;
             let whole = posting.attempt() < PARTS_FROM;
             let mut parcel = self.prepare(request, &post, whole, activity, cancel).await;
@@ -97,7 +98,8 @@ impl Worker {
         }
         let content = audience::Content { sensitive: post.sensitive, spoiler_wished: request.spoiler() };
         let place = self.delivery.place(&request.destination);
-        let spoiler = match audience::judge(self.settings.sensitive, content, place) {
+        let policy = audience::stricter(self.settings.sensitive, self.delivery.policy(&request.destination));
+        let spoiler = match audience::judge(policy, content, place) {
             Audience::Deliver { spoiler } => spoiler,
             Audience::Refuse(_) => return Err(Failure::Sensitive),
         };

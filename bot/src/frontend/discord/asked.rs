@@ -8,17 +8,22 @@ use serde_json::json;
 use serenity::model::Permissions;
 use serenity::model::application::CommandInteraction;
 
-use crate::domain::{Destination, FrontEnd, Link, Options, Request, RequestId};
+use crate::domain::{Destination, FrontEnd, Link, Options, Request, RequestId, UserId};
 use crate::frontend::discord::caption;
-use crate::frontend::discord::commands::{Command, definitions};
+use crate::frontend::discord::commands::{Command, Wishes, definitions};
 use crate::frontend::discord::ids::{from_channel, from_guild, from_user};
 use crate::frontend::discord::incoming::TURNS;
 use crate::frontend::discord::knowledge::{self, Rights};
 use crate::frontend::discord::removal::EPHEMERAL;
 use crate::frontend::discord::rest::{Interaction, Refused};
 use crate::frontend::discord::session::{Desk, Words};
+use crate::frontend::discord::settings::GuildSettings;
 use crate::frontend::discord::{Discord, number};
 use crate::intake::{Outcome, Waiting};
+use crate::queue::Filter;
+
+/// Requests of one person that are forgotten in one go.
+const MOST_FORGOTTEN: usize = 1_000;
 
 impl Discord {
     /// Offers the commands; those that were offered before are replaced by the same.
@@ -61,6 +66,8 @@ impl Desk {
             }
             Ok(Command::Check) => check(&command),
             Ok(Command::Status) => self.status().await,
+            Ok(Command::Settings(wishes)) => self.settings(&command, wishes).await,
+            Ok(Command::Forget) => self.forget(from_user(command.user.id)).await,
             Err(text) => text,
         };
         let answer = json!({"content": text, "allowed_mentions": {"parse": []}});
@@ -93,6 +100,11 @@ impl Desk {
         if !missing.is_empty() {
             return format!("I cannot post here: I lack the permissions {}.", knowledge::names(missing));
         }
+        let settings = self.discord.settings.of(destination.guild).await;
+        if !settings.allows(&self.discord.knowledge.with_parent(destination.guild, destination.channel)) {
+            return caption::elsewhere(&settings.channels);
+        }
+        let options = Options { quoted: options.quoted || settings.quoted, ..options };
         self.discord.limits.recall(&destination).await;
         let requester = from_user(command.user.id);
         let origin = number(command.id.get());
@@ -133,6 +145,62 @@ impl Desk {
             Outcome::Full(_) => caption::FULL.to_owned(),
             Outcome::Closed(_) => caption::CLOSED.to_owned(),
         }
+    }
+
+    /// Changes what holds in a server, and says what does.
+    async fn settings(&self, command: &CommandInteraction, wishes: Wishes) -> String {
+        let all = &self.discord.settings;
+        let Some(guild) = command.guild_id.map(from_guild) else {
+            return "Here I do as you ask; settings are for servers.".to_owned();
+        };
+        if wishes == Wishes::default() {
+            return all.of(Some(guild)).await.lines(self.discord.sees_all);
+        }
+        let permissions = command.member.as_ref().and_then(|member| member.permissions);
+        if !permissions.is_some_and(|permissions| permissions.manage_guild()) {
+            return "Only those who may manage the server can change that.".to_owned();
+        }
+        let here = from_channel(command.channel_id);
+        let change = |settings: &mut GuildSettings| {
+            settings.auto = wishes.auto.unwrap_or(settings.auto);
+            settings.bare = wishes.caption.map_or(settings.bare, |caption| !caption);
+            settings.quoted = wishes.quoted.unwrap_or(settings.quoted);
+            settings.strict = wishes.strict.unwrap_or(settings.strict);
+            if wishes.everywhere {
+                settings.channels.clear();
+            }
+            if let Some(wanted) = wishes.here {
+                settings.channels.retain(|channel| *channel != here);
+                if wanted {
+                    settings.channels.push(here);
+                }
+            }
+        };
+        all.change(guild, change).await.lines(self.discord.sees_all)
+    }
+
+    /// Forgets what somebody asked for and is not done.
+    async fn forget(&self, user: UserId) -> String {
+        let filter = Filter { user: Some(user), most: MOST_FORGOTTEN, ..Filter::default() };
+        let jobs = match self.queue.list(filter).await {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                tracing::warn!(%error, "somebody's requests cannot be forgotten");
+                return "I cannot do that right now. Try again in some minutes.".to_owned();
+            }
+        };
+        let mut forgotten: usize = 0;
+        for job in jobs.iter().filter(|job| job.request.destination.front_end == FrontEnd::Discord) {
+            // One that is held is stopped, and whoever holds it ends it without a word.
+            self.discord.withdraw(job.request.id);
+            self.intake.forget(job.id, &job.request).await;
+            forgotten = forgotten.saturating_add(1);
+        }
+        let noun = if forgotten == 1 { "request of yours is" } else { "requests of yours are" };
+        format!(
+            "{forgotten} {noun} forgotten. Of what is done I keep where it stands, and not who asked; each of my answers \
+             has a button that removes it."
+        )
     }
 
     async fn status(&self) -> String {

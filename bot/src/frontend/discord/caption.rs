@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::dedup::Delivered;
-use crate::domain::{Failure, GuildId, Request, Stage};
+use crate::domain::{ChannelId, Failure, GuildId, Request, Stage};
 use crate::frontend::words;
 use crate::pipeline::activity::Sight;
 use crate::pipeline::delivery::Parcel;
@@ -14,8 +14,14 @@ const MOST_TEXT: usize = 280;
 /// The most notes on files.
 const MOST_NOTES: usize = 2;
 
-/// What stands above the media: who wrote it, what, and where it is.
-pub(super) fn caption(parcel: &Parcel) -> String {
+/// What stands above the media: who wrote it, what, and where it is; a `bare` one has only what is wrong with them.
+pub(super) fn caption(parcel: &Parcel, bare: bool) -> String {
+    let mut text = if bare { String::new() } else { about(parcel) };
+    notes(&mut text, parcel);
+    text
+}
+
+fn about(parcel: &Parcel) -> String {
     let mut text = String::new();
     let name = shorten(parcel.author.name.trim(), 80);
     let handle = &parcel.author.handle;
@@ -33,19 +39,32 @@ pub(super) fn caption(parcel: &Parcel) -> String {
     }
     // In angle brackets no second preview grows from it.
     line(&mut text, &format!("<{}>", parcel.post.url()));
+    text
+}
+
+fn notes(text: &mut String, parcel: &Parcel) {
     // Such as that it has no sound, or that its source was cut short; each once.
     let mut notes: Vec<&String> = parcel.files.iter().flat_map(|file| &file.made.facts.warnings).collect();
     notes.sort_unstable();
     notes.dedup();
     for note in notes.into_iter().take(MOST_NOTES) {
-        line(&mut text, &format!("-# Note: {}.", plain(&shorten(note, 120))));
+        line(text, &format!("-# Note: {}.", plain(&shorten(note, 120))));
     }
     if let [first, rest @ ..] = parcel.missing.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-        line(&mut text, &format!("One of its media is missing{more}: {}.", words(first)));
+        line(text, &format!("One of its media is missing{more}: {}.", words(first)));
     }
-    text
 }
+
+/// Where the bot posts in a server in which it does not post everywhere.
+pub(super) fn elsewhere(channels: &[ChannelId]) -> String {
+    let channels: Vec<String> =
+        channels.iter().take(MOST_NAMED).map(|channel| format!("<#{channel}>")).collect();
+    format!("Here I post in {} only.", channels.join(" "))
+}
+
+/// Channels that are named in one sentence.
+const MOST_NAMED: usize = 10;
 
 /// Where the same post stands already.
 pub(super) fn pointer(guild: Option<GuildId>, delivered: &Delivered) -> String {
@@ -159,15 +178,17 @@ mod tests {
     #[test]
     fn a_caption_says_who_what_and_where() {
         assert_eq!(
-            caption(&parcel("Ann", "Look!", false)),
+            caption(&parcel("Ann", "Look!", false), false),
             "**Ann** (@ann)\nLook!\n<https://x.com/i/status/20>"
         );
-        assert_eq!(caption(&parcel("", "", false)), "@ann\n<https://x.com/i/status/20>");
+        assert_eq!(caption(&parcel("", "", false), false), "@ann\n<https://x.com/i/status/20>");
     }
 
     #[test]
     fn hidden_posts_have_hidden_words() {
-        assert!(caption(&parcel("Ann", "the end || of it", true)).contains("||the end \\|\\| of it||"));
+        assert!(
+            caption(&parcel("Ann", "the end || of it", true), false).contains("||the end \\|\\| of it||")
+        );
     }
 
     #[test]
@@ -190,7 +211,8 @@ mod tests {
 
     #[test]
     fn strangers_format_and_mention_nothing() {
-        let text = caption(&parcel("**A**", "# loud\n> @everyone <@1> [x](https://evil.example)", false));
+        let text =
+            caption(&parcel("**A**", "# loud\n> @everyone <@1> [x](https://evil.example)", false), false);
         assert!(text.contains("\\# loud\n\\> \\@everyone \\<\\@1> \\[x\\](https://evil.example)"), "{text}");
         assert!(text.starts_with("**\\*\\*A\\*\\***"), "{text}");
     }
@@ -208,9 +230,8 @@ mod tests {
         let mut parcel = parcel("Ann", "", false);
         parcel.missing = vec![Failure::NoMedia, Failure::NoMedia];
         assert!(
-            caption(&parcel).ends_with(
-                "\nOne of its media is missing (and 1 more): the post has no photo, video or GIF."
-            )
+            caption(&parcel, true)
+                .ends_with("One of its media is missing (and 1 more): the post has no photo, video or GIF.")
         );
     }
 }

@@ -24,6 +24,23 @@ pub(super) enum Command {
     Check,
     /// To know how much there is to do.
     Status,
+    /// To see or change what holds in the server.
+    Settings(Wishes),
+    /// To have the requests of the one who gives it forgotten.
+    Forget,
+}
+
+/// What is to change in a server; `None` and `false` leave things as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    pub(super) auto: Option<bool>,
+    pub(super) caption: Option<bool>,
+    pub(super) quoted: Option<bool>,
+    pub(super) strict: Option<bool>,
+    /// Whether the bot posts in this channel; the first that is named makes all others ones where it does not.
+    pub(super) here: Option<bool>,
+    /// It posts everywhere again.
+    pub(super) everywhere: bool,
 }
 
 /// All commands, as they are registered. In servers that the bot was added to, and in direct messages with it.
@@ -49,9 +66,20 @@ pub(super) fn definitions() -> Value {
         part(choice, "spoiler", "Hide it behind a spoiler"),
         part(choice, "quoted", "The media of the post that it quotes too"),
     ];
+    let mut settings = part(1, "settings", "What holds in this server; moderators can change it");
+    settings["options"] = json!([
+        part(choice, "auto", "Answer links without a mention"),
+        part(choice, "caption", "Put author and text above the media"),
+        part(choice, "quoted", "Post the media of quoted posts too"),
+        part(choice, "strict", "Sensitive media in age-restricted channels only"),
+        part(choice, "here", "Post in this channel; I post only in channels that are named so"),
+        part(choice, "everywhere", "Post in all channels again"),
+    ]);
     let under = [
         part(1, "check", "What I may do in this channel, and what I lack"),
         part(1, "status", "How much I have to do"),
+        settings,
+        part(1, "forget", "Forget what you asked me for and is not done"),
     ];
     let command = |name: &str, about: &str, options: &[Value]| {
         json!({
@@ -86,6 +114,8 @@ impl Command {
             ("azalea", _) => match options.first().map(|option| option.name) {
                 Some("check") => Ok(Self::Check),
                 Some("status") => Ok(Self::Status),
+                Some("forget") => Ok(Self::Forget),
+                Some("settings") => Ok(Self::Settings(wishes(options.first()))),
                 _ => Err(UNKNOWN.to_owned()),
             },
             _ => Err(UNKNOWN.to_owned()),
@@ -94,6 +124,26 @@ impl Command {
 }
 
 const UNKNOWN: &str = "I do not know that command; it may be new. Try again in some minutes.";
+
+fn wishes(settings: Option<&ResolvedOption<'_>>) -> Wishes {
+    let Some(ResolvedValue::SubCommand(options)) = settings.map(|settings| &settings.value) else {
+        return Wishes::default();
+    };
+    let said = |name: &str| {
+        options.iter().find(|option| option.name == name).and_then(|option| match option.value {
+            ResolvedValue::Boolean(yes) => Some(yes),
+            _ => None,
+        })
+    };
+    Wishes {
+        auto: said("auto"),
+        caption: said("caption"),
+        quoted: said("quoted"),
+        strict: said("strict"),
+        here: said("here"),
+        everywhere: said("everywhere") == Some(true),
+    }
+}
 
 fn fetch(options: &[ResolvedOption<'_>]) -> Result<Command, String> {
     let value = |name: &str| options.iter().find(|option| option.name == name).map(|option| &option.value);
@@ -124,7 +174,8 @@ fn fetch(options: &[ResolvedOption<'_>]) -> Result<Command, String> {
     };
     let is_on = |name: &str| matches!(value(name), Some(ResolvedValue::Boolean(true)));
     let edits = Edits { form, trim };
-    let options = Options { choice, edits, spoiler: is_on("spoiler"), quoted: is_on("quoted") };
+    let (spoiler, quoted) = (is_on("spoiler"), is_on("quoted"));
+    let options = Options { choice, edits, spoiler, quoted, ..Options::default() };
     Ok(Command::Fetch { links: vec![link], dropped: 0, options, message: None })
 }
 
@@ -163,6 +214,7 @@ mod tests {
             edits: Edits { form: Form::AudioOnly, trim },
             spoiler: true,
             quoted: true,
+            ..Options::default()
         };
         let links = vec!["https://x.com/a/status/20".parse().unwrap()];
         assert_eq!(wanted, Ok(Command::Fetch { links, dropped: 0, options, message: None }));

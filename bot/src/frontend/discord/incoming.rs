@@ -28,13 +28,25 @@ enum Wish {
     NotShown,
 }
 
+/// Whether somebody wrote it, and not a bot or Discord itself.
+fn is_written(message: &Message) -> bool {
+    !message.author.bot
+        && message.webhook_id.is_none()
+        && matches!(message.kind, MessageType::Regular | MessageType::InlineReply)
+}
+
 /// How often somebody who waits behind another one begins anew, before the queue alone looks after them.
 pub(super) const TURNS: usize = 8;
 
 impl Desk {
     /// Takes a message; and what is left to say about it.
     pub(super) async fn written(self: &Arc<Self>, message: Message) -> Option<Words> {
-        let wish = self.wish(&message);
+        let mut wish = self.wish(&message);
+        let settings = self.discord.settings.of(message.guild_id.map(from_guild)).await;
+        let unasked = wish == Wish::None && settings.auto && self.discord.sees_all && is_written(&message);
+        if unasked && !find_links(&message.content).links.is_empty() {
+            wish = Wish::Links(message.content.clone());
+        }
         if wish == Wish::None {
             return None;
         }
@@ -60,7 +72,19 @@ impl Desk {
                 }));
             }
         };
-        if !self.discord.knowledge.missing(destination.guild, destination.channel).is_empty() {
+        let place = self.discord.knowledge.with_parent(destination.guild, destination.channel);
+        let elsewhere = !settings.allows(&place);
+        let missing = !self.discord.knowledge.missing(destination.guild, destination.channel).is_empty();
+        if unasked && (elsewhere || missing) {
+            return None;
+        }
+        if elsewhere {
+            let text = caption::elsewhere(&settings.channels);
+            return Some(self.words(async move |discord| {
+                let _ = discord.say(asker, Word::Elsewhere, text).await;
+            }));
+        }
+        if missing {
             return Some(self.words(async move |discord| discord.say_missing(asker).await));
         }
         self.discord.limits.recall(&destination).await;
@@ -71,10 +95,11 @@ impl Desk {
             author,
             message: id,
             text,
-            options: Options::default(),
+            options: Options { quoted: settings.quoted, unasked, ..Options::default() },
         };
         let Taken { outcomes, dropped } = self.intake.take(&incoming).await;
         let desk = Arc::clone(self);
+        let dropped = if unasked { 0 } else { dropped };
         Some(async move { desk.said(asker, outcomes, dropped).await }.boxed())
     }
 
@@ -112,10 +137,7 @@ impl Desk {
     /// Whether a message means the bot, and what it wants.
     fn wish(&self, message: &Message) -> Wish {
         let identity = &self.discord.identity;
-        if message.author.bot
-            || message.webhook_id.is_some()
-            || !matches!(message.kind, MessageType::Regular | MessageType::InlineReply)
-        {
+        if !is_written(message) {
             return Wish::None;
         }
         let (me, text) = (identity.user.get(), message.content.as_str());
@@ -155,6 +177,13 @@ impl Desk {
     ) -> BoxFuture<'static, Option<BoxFuture<'static, ()>>> {
         async move {
             match outcome {
+                // Where nobody asked, nobody waits for a word.
+                Outcome::AlreadyThere { request, .. }
+                | Outcome::Limited { request, .. }
+                | Outcome::Full(request)
+                | Outcome::Closed(request)
+                | Outcome::Accepted(request)
+                    if request.options.unasked => {}
                 Outcome::Accepted(request) => self.discord.statuses.note(&request, None),
                 // Its answer came, or comes, to the first coming of the message.
                 Outcome::Again(_) => {}
@@ -196,6 +225,10 @@ impl Desk {
             return;
         }
         match end {
+            // Where nobody asked, nobody waits for a word.
+            Some(_) if request.options.unasked => {
+                place.settle().await;
+            }
             // A command was answered when it was given, and has no message that an answer could refer to.
             Some(Ok(_)) if request.destination.reply_to.is_none() => {
                 place.settle().await;

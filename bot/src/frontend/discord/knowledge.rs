@@ -9,7 +9,7 @@ use serenity::model::channel::GuildChannel;
 use serenity::model::guild::{Guild, PremiumTier};
 
 use crate::domain::{ChannelId, Destination, GuildId, LimitClass};
-use crate::frontend::discord::ids::{to_channel, to_guild};
+use crate::frontend::discord::ids::{from_channel, to_channel, to_guild};
 use crate::guard::audience::Place;
 
 /// What the gateway has told so far. Clones share it.
@@ -98,6 +98,15 @@ impl Knowledge {
     /// What must be there for a post and is not; empty when nothing is missing or nothing is known.
     pub(super) fn missing(&self, guild: Option<GuildId>, channel: ChannelId) -> Permissions {
         self.rights(guild, channel).map_or(Permissions::empty(), |rights| rights.missing())
+    }
+
+    /// The channel itself, and the one that it is a thread of.
+    pub(super) fn with_parent(&self, guild: Option<GuildId>, channel: ChannelId) -> Vec<ChannelId> {
+        let cache = self.cache();
+        let guild = guild.and_then(|guild| cache.guild(to_guild(guild)));
+        let parent = guild.and_then(|guild| home_of(&guild, channel).map(|home| from_channel(home.id)));
+        let parent = parent.filter(|parent| *parent != channel);
+        std::iter::once(channel).chain(parent).collect()
     }
 
     /// Whether the bot's own role is among these.

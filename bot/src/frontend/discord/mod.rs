@@ -22,6 +22,7 @@ mod removal;
 mod rest;
 mod said;
 mod session;
+mod settings;
 mod shut;
 mod status;
 
@@ -35,7 +36,7 @@ use futures_util::future::BoxFuture;
 use url::Url;
 
 use crate::clock::Clock;
-use crate::config::{Config, Secret};
+use crate::config::{Config, Secret, SensitivePolicy};
 use crate::dedup::{Delivered, Recent};
 use crate::domain::{
     ChannelId, Destination, Failure, LimitClass, MessageId, Request, Stage, Telling, UserId,
@@ -45,6 +46,7 @@ use crate::frontend::discord::knowledge::Knowledge;
 use crate::frontend::discord::limits::Limits;
 use crate::frontend::discord::rest::{Rest, RestSettings, check_base};
 use crate::frontend::discord::said::Word;
+use crate::frontend::discord::settings::AllSettings;
 use crate::frontend::discord::shut::Shut;
 use crate::frontend::discord::status::Statuses;
 use crate::guard::audience::Place;
@@ -81,6 +83,9 @@ pub struct Discord {
     /// Messages of others whose previews are to be taken away.
     covered: Recent<MessageId>,
     whispered: Recent<(ChannelId, UserId)>,
+    settings: AllSettings,
+    /// Whether the bot sees messages that do not mention it.
+    sees_all: bool,
     /// Channels that take nothing just now.
     shut: Shut,
     /// Messages whose words are being remembered, one after the other.
@@ -118,8 +123,11 @@ impl Discord {
         let rest = rest(&base, token, clock.clone(), config.upload.timeout)?;
         let default = NonZeroU64::new(config.upload.default_limit).unwrap_or(NonZeroU64::MIN);
         let limits = Limits::new(LimitClass::new(default), store.clone(), clock.clone());
+        let content = config.discord.message_content;
         let gateway =
-            Gateway::connect(token, config.discord.api_base.is_some().then_some(base.as_str())).await?;
+            Gateway::connect(token, config.discord.api_base.is_some().then_some(base.as_str()), content)
+                .await?;
+        let settings = AllSettings::new(store.clone(), clock.clone());
         let discord = Arc::new(Self {
             rest,
             knowledge: gateway.knowledge.clone(),
@@ -132,6 +140,8 @@ impl Discord {
             withdrawals,
             covered: Recent::new(REMEMBERED),
             whispered: Recent::new(REMEMBERED),
+            settings,
+            sees_all: config.discord.message_content,
             shut: Shut::default(),
             remembering: tokio::sync::Mutex::default(),
             talked: Recent::new(REMEMBERED),
@@ -161,7 +171,8 @@ impl Discord {
 
     async fn tell_end(&self, request: &Request, notice: Notice) -> Telling {
         self.end_status(request).await;
-        if self.was_withdrawn(request).await {
+        // Where nobody asked, nobody waits for a word.
+        if request.options.unasked || self.was_withdrawn(request).await {
             return Telling::Settled;
         }
         match notice {
@@ -182,12 +193,27 @@ impl Delivery for Discord {
         self.limits.of(destination, self.boosted(destination))
     }
 
+    fn learn<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, ()> {
+        async move {
+            self.limits.recall(destination).await;
+            self.settings.of(destination.guild).await;
+        }
+        .boxed()
+    }
+
+    fn policy(&self, destination: &Destination) -> SensitivePolicy {
+        let strict = self.settings.known(destination.guild).strict;
+        if strict { SensitivePolicy::Refuse } else { SensitivePolicy::Spoiler }
+    }
+
     fn place(&self, destination: &Destination) -> Place {
         self.knowledge.place(destination)
     }
 
     fn progress(&self, request: &Request, _: Stage, sight: Sight) {
-        self.statuses.note(request, Some(sight));
+        if !request.options.unasked {
+            self.statuses.note(request, Some(sight));
+        }
     }
 
     fn deliver<'a>(

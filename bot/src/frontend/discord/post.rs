@@ -48,7 +48,8 @@ impl Discord {
         posted: &mut Vec<Posted>,
     ) -> Result<(), Failure> {
         let destination = &request.destination;
-        let caption = caption(&parcel);
+        let bare = self.settings.of(destination.guild).await.bare;
+        let caption = caption(&parcel, bare);
         let mut batch = Batch { most: self.request_limit(destination), files: parcel.files, done: 0 };
         self.posted_before(request, posting, &mut batch, posted).await?;
         // Looked at after what an earlier process has posted is known, so that it goes.

@@ -62,7 +62,7 @@ impl Discord {
     }
 
     /// Takes a request back, also for the next process.
-    fn withdraw(&self, request: RequestId) {
+    pub(super) fn withdraw(&self, request: RequestId) {
         self.withdrawals.withdraw(request);
         self.store.put(Shelf::Discord, key(request), Vec::new(), self.clock.now().plus(REMEMBERED));
     }

@@ -36,6 +36,8 @@ pub(super) enum Word {
     Hint,
     /// What the bot lacks there.
     Missing,
+    /// That it posts in other channels.
+    Elsewhere,
 }
 
 impl Word {
@@ -48,6 +50,7 @@ impl Word {
             Self::TooMany => 244,
             Self::Hint => 245,
             Self::Missing => 246,
+            Self::Elsewhere => 247,
         }
     }
 }
@@ -57,7 +60,12 @@ impl Word {
     const fn is_small_talk(self) -> bool {
         match self {
             Self::Pointer | Self::Failed => false,
-            Self::Limited | Self::TurnedAway | Self::TooMany | Self::Hint | Self::Missing => true,
+            Self::Limited
+            | Self::TurnedAway
+            | Self::TooMany
+            | Self::Hint
+            | Self::Missing
+            | Self::Elsewhere => true,
         }
     }
 }

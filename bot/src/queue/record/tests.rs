@@ -37,7 +37,7 @@ fn entry() -> Entry {
                 trim: Trim::new(None, Some(std::time::Duration::from_secs(2))).unwrap(),
             },
             spoiler: true,
-            quoted: false,
+            ..Options::default()
         },
     };
     Entry {

@@ -23,6 +23,8 @@ pub(super) struct Listener {
     pub(super) ready: watch::Sender<Option<Identity>>,
     pub(super) arrived: watch::Sender<bool>,
     pub(super) identified: Arc<AtomicU64>,
+    /// Messages that do not mention the bot may concern it, when they have a link.
+    pub(super) content: bool,
 }
 
 impl Listener {
@@ -66,7 +68,8 @@ impl EventHandler for Listener {
         let named = || message.content.contains(&me.get().to_string());
         let mentioned =
             || message.mentions.iter().any(|user| user.id == me) || !message.mention_roles.is_empty();
-        if message.guild_id.is_some() && !mentioned() && !named() {
+        let linked = || self.content && message.content.contains("/status/");
+        if message.guild_id.is_some() && !mentioned() && !named() && !linked() {
             return;
         }
         self.tell(Happening::Written(Box::new(message))).await;

@@ -36,6 +36,8 @@ use crate::frontend::discord::rest::is_this_machine;
 /// What the bot asks to be told. None of it needs Discord's leave.
 const INTENTS: GatewayIntents =
     GatewayIntents::GUILDS.union(GatewayIntents::GUILD_MESSAGES).union(GatewayIntents::DIRECT_MESSAGES);
+/// What it asks for besides where the operator wants links to be answered without a mention.
+const CONTENT: GatewayIntents = GatewayIntents::MESSAGE_CONTENT;
 /// How long the first connection may take.
 const CONNECTING: Duration = Duration::from_secs(60);
 /// How long the REST interface may take to say where the gateway is.
@@ -115,12 +117,20 @@ pub(super) struct Identity {
 pub(super) struct Gateway {
     pub(super) knowledge: Knowledge,
     pub(super) identity: Identity,
-    token: Secret,
-    base: Option<String>,
+    way: Way,
     /// How long it may be away before it is made anew.
     pub(super) patience: Duration,
     open: Open,
     background: Background,
+}
+
+/// Where to connect, and as whom.
+#[derive(Clone, Debug)]
+struct Way {
+    token: Secret,
+    base: Option<String>,
+    /// The words of all messages are wanted.
+    content: bool,
 }
 
 /// An open connection.
@@ -170,11 +180,15 @@ impl Drop for Background {
 
 impl Gateway {
     /// Connects and waits until Discord has said who the bot is, and which servers it is in.
-    pub(super) async fn connect(token: &Secret, base: Option<&str>) -> Result<Self, GatewayFailure> {
-        let (token, base) = (token.clone(), base.map(str::to_owned));
-        let (open, background) = open(&token, base.as_deref()).await?;
+    pub(super) async fn connect(
+        token: &Secret,
+        base: Option<&str>,
+        content: bool,
+    ) -> Result<Self, GatewayFailure> {
+        let way = Way { token: token.clone(), base: base.map(str::to_owned), content };
+        let (open, background) = open(&way).await?;
         let knowledge = Knowledge::new(Arc::clone(&open.cache));
-        Ok(Self { knowledge, identity: open.identity.clone(), token, base, patience: AWAY, open, background })
+        Ok(Self { knowledge, identity: open.identity.clone(), way, patience: AWAY, open, background })
     }
 
     /// Connects anew, after the connection was over; and what had happened by then.
@@ -182,7 +196,7 @@ impl Gateway {
     /// # Errors
     /// When that does not come about now; the old connection is over all the same.
     pub(super) async fn reconnect(&mut self) -> Result<mpsc::Receiver<Happening>, GatewayFailure> {
-        let (open, background) = open(&self.token, self.base.as_deref()).await?;
+        let (open, background) = open(&self.way).await?;
         self.knowledge.adopt(Arc::clone(&open.cache));
         self.background = background;
         let before = std::mem::replace(&mut self.open, open);
@@ -230,17 +244,17 @@ impl Open {
 }
 
 /// Opens a connection in a runtime of its own, which ends with all that it does when this is dropped or fails.
-async fn open(token: &Secret, base: Option<&str>) -> Result<(Open, Background), GatewayFailure> {
+async fn open(way: &Way) -> Result<(Open, Background), GatewayFailure> {
     let background = Background::new()?;
-    let (token, base) = (token.clone(), base.map(str::to_owned));
-    let open = background.run(async move { begin(&token, base.as_deref()).await }).await??;
+    let way = way.clone();
+    let open = background.run(async move { begin(&way).await }).await??;
     Ok((open, background))
 }
 
 /// Opens a connection in this runtime.
-async fn begin(token: &Secret, base: Option<&str>) -> Result<Open, GatewayFailure> {
-    let mut http = HttpBuilder::new(token.expose());
-    if let Some(base) = base {
+async fn begin(way: &Way) -> Result<Open, GatewayFailure> {
+    let mut http = HttpBuilder::new(way.token.expose());
+    if let Some(base) = &way.base {
         // The library's own limiter asks Discord itself whatever is said here. One call is made with it.
         http = http.proxy(base).ratelimiter_disabled(true);
     }
@@ -268,9 +282,11 @@ async fn begin(token: &Secret, base: Option<&str>) -> Result<Open, GatewayFailur
     // Messages are not needed again, and people are not counted.
     settings.max_messages = 0;
     settings.cache_users = false;
-    let listener = Listener { events, ready, arrived, identified: Arc::clone(&identified) };
+    let listener =
+        Listener { events, ready, arrived, identified: Arc::clone(&identified), content: way.content };
+    let intents = if way.content { INTENTS.union(CONTENT) } else { INTENTS };
     let building =
-        ClientBuilder::new_with_http(http, INTENTS).cache_settings(settings).event_handler(listener);
+        ClientBuilder::new_with_http(http, intents).cache_settings(settings).event_handler(listener);
     let mut client: Client =
         timeout(ANSWERING, building).await.map_err(|_| GatewayFailure::Silent)?.map_err(failure)?;
     // What the library found for itself is Discord's own, when it was not answered.
