@@ -306,7 +306,9 @@ fn which(args: QueueChangeArgs, change: Change) -> Result<Which, UsageError> {
         return if any || filter.most != 0 {
             refuse("name jobs by their numbers or by options, not by both")
         } else {
-            Ok(Which::Named(args.ids.into_iter().map(JobId).collect()))
+            // One that is named twice is meant once.
+            let mut seen = std::collections::HashSet::new();
+            Ok(Which::Named(args.ids.into_iter().filter(|id| seen.insert(*id)).map(JobId).collect()))
         };
     }
     match change {
@@ -487,7 +489,7 @@ mod tests {
     fn jobs_are_named_or_meant_by_at_least_one_option() {
         let dead = Filter { state: Some(StateKind::Dead), ..Filter::default() };
         for (words, expected) in [
-            ("retry 3 4", Which::Named(vec![JobId(3), JobId(4)])),
+            ("retry 3 4 3", Which::Named(vec![JobId(3), JobId(4)])),
             ("drop 3", Which::Named(vec![JobId(3)])),
             ("retry --state dead", Which::Matching(dead.clone())),
             ("retry --reason transient", {

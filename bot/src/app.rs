@@ -10,7 +10,7 @@ use url::Url;
 use crate::clock::{Clock, WallTime};
 use crate::config::{Config, QueueBackend, SourceChoice};
 use crate::dedup::{Desk, InFlightSettings, Processed, ProcessedSettings, WorkTimes};
-use crate::domain::Failure;
+use crate::domain::{Failure, RequestId};
 use crate::frontend::operator::{self, Clerk, Waiting};
 use crate::guard::egress::{Egress, EgressSettings};
 use crate::guard::rate::{RateLimiter, RateSettings};
@@ -24,7 +24,8 @@ use crate::pipeline::optimize::{OptimizeSettings, Optimizer};
 use crate::pipeline::withdrawals::Withdrawals;
 use crate::pipeline::worker::{Worker, WorkerSettings};
 use crate::queue::{
-    BookSettings, EmbeddedQueue, EmbeddedSettings, FailOpen, MemoryQueue, OpenError, Queue, Stats,
+    BookSettings, EmbeddedQueue, EmbeddedSettings, FailOpen, Filter, MemoryQueue, OpenError, Queue, State,
+    Stats,
 };
 use crate::source::{
     Resolver, ResolverSettings, SourceName, SourceSettings, WebSourceSettings, YtDlpSettings,
@@ -233,7 +234,17 @@ impl App {
     pub async fn unfinished(&self) -> usize {
         let stats = self.queue.stats().await.unwrap_or_default();
         let count = stats.ready.saturating_add(stats.delayed).saturating_add(stats.leased);
-        usize::try_from(count).unwrap_or(usize::MAX)
+        let untold = self.queue.unanswered(usize::MAX).await.map_or(0, |dead| dead.len());
+        usize::try_from(count).unwrap_or(usize::MAX).saturating_add(untold)
+    }
+
+    /// Which these are.
+    pub async fn open(&self) -> Vec<RequestId> {
+        let everything = Filter { most: usize::MAX, ..Filter::default() };
+        let jobs = self.queue.list(everything).await.unwrap_or_default();
+        let dead = self.queue.unanswered(usize::MAX).await.unwrap_or_default();
+        let open = jobs.into_iter().filter(|job| !matches!(job.state, State::Dead { .. }));
+        open.chain(dead).map(|job| job.request.id).collect()
     }
 
     /// Stops: work under way is given back to a queue that is kept, and ends as cancelled in one that is not; what is

@@ -46,9 +46,9 @@ pub(crate) fn run(
                 "Type messages like  #general @ann: https://x.com/NAME/status/NUMBER  and end with Ctrl-D.",
             );
         }
-        let open = app.unfinished().await;
-        if open > 0 {
-            screen.note(&format!("{open} requests of an earlier session go on"));
+        let open = app.open().await;
+        if !open.is_empty() {
+            screen.note(&format!("{} requests of an earlier session go on", open.len()));
         }
         let session = console.run(BufReader::new(tokio::io::stdin()), events, open);
         let print = async {

@@ -3,6 +3,7 @@
 //! `#general @ann: look https://x.com/a/status/20` is taken as a message of ann in general. Each answer begins with a line
 //! `#general azalea → @ann: …`; the lines of its files are indented below it.
 
+use std::collections::HashSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::dedup::{Delivered, Processed};
-use crate::domain::{DeliveryKey, Failure, FrontEnd, MessageId, Options, Request, Telling};
+use crate::domain::{DeliveryKey, Failure, FrontEnd, MessageId, Options, Request, RequestId, Telling};
 use crate::frontend::terminal::{Arrival, Event, Receipt, Terminal};
 use crate::frontend::words;
 use crate::intake::{Incoming, Intake, Outcome, Waiting};
@@ -91,8 +92,8 @@ impl Console {
         (Arc::new(Self { intake, terminal, processed, clock, lines }), receiver)
     }
 
-    /// Reads messages until `input` ends, then waits until every request has its answer; `open` are on their way from
-    /// an earlier session.
+    /// Reads messages until `input` ends, then waits until every request has its answer; `open` are those of an earlier
+    /// session that have none yet.
     ///
     /// # Errors
     /// When the input cannot be read.
@@ -100,18 +101,24 @@ impl Console {
         self: Arc<Self>,
         mut input: impl AsyncBufRead + Unpin,
         mut events: mpsc::Receiver<Event>,
-        mut open: usize,
+        open: Vec<RequestId>,
     ) -> std::io::Result<()> {
-        let mut waiting: JoinSet<usize> = JoinSet::new();
+        let mut waiting: JoinSet<Option<RequestId>> = JoinSet::new();
+        // Which, and not how many: answers come to others too, as when an operator has dead ones run again.
+        let mut open: HashSet<RequestId> = open.into_iter().collect();
         // Messages of different runs are different messages: a run begins where the time of day is.
         let mut next = self.clock.now().as_millis().saturating_mul(MESSAGES_PER_MILLI);
         let mut reading = true;
         let mut line = Vec::new();
-        while reading || open > 0 || !waiting.is_empty() {
+        while reading || !open.is_empty() || !waiting.is_empty() {
             tokio::select! {
                 biased;
                 // First: who reads on while answers wait has more to lose.
-                Some(event) = events.recv() => open = open.saturating_sub(self.hear(event).await),
+                Some(event) = events.recv() => {
+                    if let Some(answered) = self.hear(event).await {
+                        open.remove(&answered);
+                    }
+                }
                 read = next_line(&mut input, &mut line), if reading => match read? {
                     Line::End => reading = false,
                     Line::TooLong => self.say("that line is too long to be a message".to_owned()).await,
@@ -121,31 +128,29 @@ impl Console {
                         if !text.trim().is_empty() {
                             let message = MessageId::new(NonZeroU64::new(next).unwrap_or(NonZeroU64::MIN));
                             next = next.saturating_add(1);
-                            open = open.saturating_add(self.message(&text, message, &mut waiting).await);
+                            open.extend(self.message(&text, message, &mut waiting).await);
                         }
                     }
                 },
-                Some(more) = waiting.join_next(), if !waiting.is_empty() => {
-                    open = open.saturating_add(more.unwrap_or_default());
-                }
+                Some(more) = waiting.join_next(), if !waiting.is_empty() => open.extend(more.ok().flatten()),
                 else => break,
             }
         }
         Ok(())
     }
 
-    /// Takes one line; how many requests it put on their way.
+    /// Takes one line; the requests that it put on their way.
     async fn message(
         self: &Arc<Self>,
         line: &str,
         message: MessageId,
-        waiting: &mut JoinSet<usize>,
-    ) -> usize {
+        waiting: &mut JoinSet<Option<RequestId>>,
+    ) -> Vec<RequestId> {
         let typed = match parse(line) {
             Ok(typed) => typed,
             Err(error) => {
                 self.say(error.to_string()).await;
-                return 0;
+                return Vec::new();
             }
         };
         let author = self.terminal.person(typed.user).await;
@@ -159,14 +164,14 @@ impl Console {
             options: Options::default(),
         };
         let taken = self.intake.take(&incoming).await;
-        let mut accepted = 0;
+        let mut accepted = Vec::new();
         if taken.outcomes.is_empty() {
             let text = "there is no link to a post in that message";
             self.say(format!("#{} azalea → @{}: {text}", typed.channel, typed.user)).await;
         }
         for outcome in taken.outcomes {
             let outcome = self.look(outcome).await;
-            accepted += self.outcome(outcome, waiting).await;
+            accepted.extend(self.outcome(outcome, waiting).await);
         }
         if taken.dropped > 0 {
             let more = format!("{} more links are too many for one message", taken.dropped);
@@ -186,10 +191,14 @@ impl Console {
         }
     }
 
-    /// Says what became of a link; 1 when its answer is still to come as an event.
-    async fn outcome(self: &Arc<Self>, outcome: Outcome, waiting: &mut JoinSet<usize>) -> usize {
+    /// Says what became of a link; the request, when its answer is still to come as an event.
+    async fn outcome(
+        self: &Arc<Self>,
+        outcome: Outcome,
+        waiting: &mut JoinSet<Option<RequestId>>,
+    ) -> Option<RequestId> {
         match outcome {
-            Outcome::Accepted(_) => return 1,
+            Outcome::Accepted(request) => return Some(request.id),
             // Its answer came, or comes, to the first coming of the message.
             Outcome::Again(_) => {}
             Outcome::Joined { request, waiting: place } => {
@@ -212,11 +221,11 @@ impl Console {
                 self.answer(&request, CLOSED).await;
             }
         }
-        0
+        None
     }
 
-    /// Waits for the end of somebody else's request; 1 when the answer is still to come as an event.
-    async fn behind(&self, mut request: Request, mut place: Waiting) -> usize {
+    /// Waits for the end of somebody else's request; this one, when its answer is still to come as an event.
+    async fn behind(&self, mut request: Request, mut place: Waiting) -> Option<RequestId> {
         loop {
             let text = match place.end().await {
                 Some(Ok(delivered)) => self.pointer(&delivered),
@@ -227,19 +236,19 @@ impl Console {
                         (request, place) = (same, waiting);
                         continue;
                     }
-                    Outcome::Accepted(_) => return 1,
+                    Outcome::Accepted(request) => return Some(request.id),
                     Outcome::AlreadyThere { request, delivered } => {
                         self.answer(&request, &self.pointer(&delivered)).await;
-                        return 0;
+                        return None;
                     }
-                    Outcome::Again(_) => return 0,
+                    Outcome::Again(_) => return None,
                     Outcome::Limited { request, .. } | Outcome::Full(request) => {
                         self.answer(&request, FULL).await;
-                        return 0;
+                        return None;
                     }
                     Outcome::Closed(request) => {
                         self.answer(&request, CLOSED).await;
-                        return 0;
+                        return None;
                     }
                 },
             };
@@ -249,30 +258,30 @@ impl Console {
                     Telling::Settled
                 })
                 .await;
-            return 0;
+            return None;
         }
     }
 
-    /// Says what an event means; how many requests it answered.
-    async fn hear(&self, event: Event) -> usize {
+    /// Says what an event means; the request that it answered.
+    async fn hear(&self, event: Event) -> Option<RequestId> {
         match event {
-            Event::Stage(..) => 0,
+            Event::Stage(..) => None,
             Event::Delivered(arrival) => {
                 let (head, files) = describe(&arrival);
                 self.answer(&arrival.request, &head).await;
                 for file in files {
                     self.say(file).await;
                 }
-                1
+                Some(arrival.request.id)
             }
             Event::Told(request, Notice::Failed(failure), _receipt) => {
                 self.answer(&request, &failed(&failure)).await;
-                1
+                Some(request.id)
             }
             Event::Told(request, Notice::Pointer(delivered), _receipt) => {
                 let text = self.pointer(&delivered);
                 self.answer(&request, &text).await;
-                1
+                Some(request.id)
             }
         }
     }

@@ -119,6 +119,8 @@ pub struct Terminal {
 
 /// How long an event may take to be read.
 const READING: Duration = Duration::from_secs(30);
+/// How much later than its delivery a file's time may be, where the file system's clock is coarse or another one.
+const LATE: Duration = Duration::from_secs(5);
 /// Events that wait to be read.
 const EVENTS: usize = 256;
 
@@ -164,13 +166,16 @@ impl Terminal {
         NonZeroU64::new(id.get()).and_then(|id| self.names.get(id)).unwrap_or_else(|| id.to_string())
     }
 
-    /// Whether files of this answer still stand in their folder.
+    /// Whether files of this answer still stand in their folder. What was written after it was delivered is another
+    /// answer's, whose number is the same since the files of this one were removed.
     pub async fn stands(&self, delivered: &Delivered) -> bool {
         let folder = self.folder_of(delivered.channel);
         let Some(number) = delivered.messages.first().map(|message| message.get()) else { return false };
+        let latest = delivered.at.plus(LATE).as_millis();
         let look = move || {
             let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            files.filter_map(|file| number_of_answer(&file.file_name())).any(|found| found == number)
+            let mut named = files.filter(|file| number_of_answer(&file.file_name()) == Some(number));
+            named.any(|file| written_at(&file).is_none_or(|at| at <= latest))
         };
         tokio::task::spawn_blocking(look).await.unwrap_or(false)
     }
@@ -253,16 +258,24 @@ impl Terminal {
             missing: parcel.missing,
             receipt,
         };
-        self.say(Event::Delivered(Box::new(arrival)), read).await;
-        Ok(delivered)
+        if self.say(Event::Delivered(Box::new(arrival)), read).await == Telling::Settled {
+            Ok(delivered)
+        } else {
+            // The files take each other's place in the next attempt, which may be that of the next process.
+            Err(Failure::Undelivered { what: "nobody listens".to_owned(), retry_after: None })
+        }
     }
 
-    async fn say(&self, event: Event, read: oneshot::Receiver<()>) {
-        // Who does not listen any more does not want to know.
-        if self.events.send(event).await.is_ok() && self.patient {
-            // It ends by being dropped, which is no failure; and one who stopped to read holds nobody up.
-            drop(timeout(READING, read).await);
+    /// Tells an event to whoever reads them; whether somebody did.
+    async fn say(&self, event: Event, read: oneshot::Receiver<()>) -> Telling {
+        if self.events.send(event).await.is_err() {
+            return Telling::Later(None);
         }
+        // It ends by being dropped, which is no failure; and one who stopped to read holds nobody up.
+        if self.patient && timeout(READING, read).await.is_err() {
+            return Telling::Later(None);
+        }
+        Telling::Settled
     }
 }
 
@@ -291,8 +304,7 @@ impl Delivery for Terminal {
 
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {
         let (receipt, read) = Receipt::new();
-        let said = self.say(Event::Told(request.clone(), notice, receipt), read);
-        said.map(|()| Telling::Settled).boxed()
+        self.say(Event::Told(request.clone(), notice, receipt), read).boxed()
     }
 }
 
@@ -309,6 +321,13 @@ fn last_answer(folder: &Path) -> u64 {
         .filter_map(|file| number_of_answer(&file.file_name()))
         .max()
         .unwrap_or(0)
+}
+
+/// When a file was written last, in milliseconds since 1970; `None` when nobody can say.
+fn written_at(file: &std::fs::DirEntry) -> Option<u64> {
+    let written = file.metadata().and_then(|facts| facts.modified()).ok()?;
+    let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
 }
 
 /// The number of the answer that a file of this name belongs to.

@@ -25,8 +25,9 @@ pub struct FailOpen {
     tracker: Tracker,
 }
 
-/// Jobs in memory have numbers from here on, so that a number says where its job is.
-const FIRST_SPARE: u64 = 1 << 62;
+/// Jobs in memory have numbers from here on, so that a number says where its job is. What readers of JSON take for a number
+/// is exact up to 2⁵³.
+const FIRST_SPARE: u64 = 1 << 52;
 
 impl FailOpen {
     /// `kept`, and beside it an empty queue in memory with the same rules.

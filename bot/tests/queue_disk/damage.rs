@@ -139,6 +139,33 @@ async fn several_damaged_files_are_all_kept() {
     assert_eq!(aside.len(), 4, "none took another's name though the clock stood still");
 }
 
+/// Once, nobody noticed, and an orderly end lost all that waited.
+#[tokio::test]
+async fn a_file_that_is_taken_away_while_it_is_used_is_written_anew_from_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queue.redb");
+    for put in [false, true] {
+        let queue = open(folder.path());
+        for id in 1..=20 {
+            enqueue(&queue, id).await;
+        }
+        let before = jobs(&queue).await;
+        fs::remove_file(&file).unwrap();
+        if put {
+            fs::write(&file, b"somebody's own").unwrap();
+        }
+        queue.close().await;
+        let queue = open(folder.path());
+        assert_eq!((before.len(), jobs(&queue).await), (20, before), "{put}");
+        queue.close().await;
+    }
+    let aside = fs::read_dir(folder.path()).unwrap().flatten();
+    let aside: Vec<_> =
+        aside.filter(|entry| entry.file_name().to_string_lossy().contains("broken")).collect();
+    assert_eq!(aside.len(), 1);
+    assert_eq!(fs::read(aside[0].path()).unwrap(), b"somebody's own");
+}
+
 #[tokio::test]
 async fn a_file_that_is_damaged_while_it_is_used_is_written_anew_from_memory() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use azalea_bot::app::App;
 use azalea_bot::config::QueueBackend;
 use azalea_bot::domain::{DeliveryKey, Failure, Request, Stage};
+use azalea_bot::frontend::console::Console;
+use azalea_bot::frontend::names::Names;
 use azalea_bot::frontend::operator::{self, Operator};
+use azalea_bot::frontend::terminal::{Layout, Terminal};
 use azalea_bot::intake::Outcome;
 use azalea_bot::metrics::Counter;
 use azalea_bot::pipeline::delivery::Notice;
@@ -162,6 +165,44 @@ async fn who_cannot_be_told_in_this_process_is_told_in_the_next() {
     let app = house.start(&last).await;
     app.stop().await;
     assert_eq!(last.of(|seen| seen.told.len()), 0);
+}
+
+/// Once, a console whose input had ended went before the dead letters of an earlier one were told, and the queue took them
+/// for told.
+#[tokio::test]
+async fn a_console_tells_who_was_not_told_before_it_ends() {
+    let house = house(films::ready()).await;
+    let before = house.recorder();
+    before.is_deaf(usize::MAX);
+    house.x.on("/i/status/21", [page(&tweet(21, &json!([])))]);
+    let app = house.start(&before).await;
+    accepted(house.ask(&app.intake, 2, "https://x.com/i/status/21").await);
+    before.until(|seen| seen.unheard >= 1).await;
+    app.stop().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let limit = azalea_bot::domain::LimitClass::new(std::num::NonZeroU64::new(10 << 20).unwrap());
+    let (layout, names) = (Layout::ByChannel, Names::in_memory());
+    let (terminal, events) =
+        Terminal::new(folder.path().to_owned(), layout, limit, house.clock.clone(), names);
+    let terminal = Arc::new(terminal.patient());
+    let app = App::start(&house.config, house.clock.clone(), Arc::clone(&terminal) as _).await.unwrap();
+    let (console, mut lines) =
+        Console::new(app.intake.clone(), terminal, app.rooms.processed.clone(), house.clock.clone());
+    let open = app.open().await;
+    let print = async {
+        let mut all = Vec::new();
+        while let Some(line) = lines.recv().await {
+            all.push(line.text.clone());
+        }
+        all
+    };
+    let session = console.run(tokio::io::BufReader::new(&b""[..]), events, open);
+    let (ended, said) = tokio::join!(session, print);
+    ended.unwrap();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("no photo, video or GIF"), "{said:?}");
+    app.stop().await;
 }
 
 /// Two who ask for the same post in a channel, one after the other, in processes that end; the post that stands there,

@@ -104,11 +104,14 @@ impl Clerk {
 
     async fn drop_one(&self, id: JobId) -> Fate {
         let before = self.queue.show(id).await;
+        // Who asked for a dead job may not have been told yet.
+        let untold = self.queue.unanswered(usize::MAX).await.unwrap_or_default();
+        let untold = untold.iter().any(|job| job.id == id);
         let outcome = match self.queue.forget(id).await {
             Ok(true) => {
-                // A person always gets an answer. That of a dead job was given when it died.
+                // A person always gets an answer.
                 if let (Ok(Some(job)), Some(waiting)) = (before, &self.waiting)
-                    && job.kind(self.clock.now()) != StateKind::Dead
+                    && (untold || job.kind(self.clock.now()) != StateKind::Dead)
                 {
                     let told = waiting.delivery.tell(&job.request, Notice::Failed(Failure::Cancelled));
                     let told = tokio::time::timeout(TELLING, told).await;

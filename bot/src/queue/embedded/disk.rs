@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use redb::backends::InMemoryBackend;
@@ -46,6 +46,8 @@ pub(super) struct Disk {
     folder: PathBuf,
     cache_bytes: usize,
     database: Option<Database>,
+    /// Which file was opened, so that it is noticed when another one, or none, has its name.
+    opened: Option<(u64, u64)>,
     owed: Owed,
 }
 
@@ -97,7 +99,7 @@ pub(super) struct Space {
 impl Disk {
     /// The database in this folder, which exists. Touches nothing.
     pub(super) fn new(folder: PathBuf, cache_bytes: usize) -> Self {
-        Self { folder, cache_bytes, database: None, owed: Owed::Nothing }
+        Self { folder, cache_bytes, database: None, opened: None, owed: Owed::Nothing }
     }
 
     /// Where the file is.
@@ -120,14 +122,34 @@ impl Disk {
         let database = self.open_file()?;
         let loaded = guarded(|| load(&database))?;
         self.database = Some(database);
+        self.opened = self.identity();
         self.owed = Owed::Nothing;
         Ok(loaded)
+    }
+
+    /// Whether the file that is open has lost its name: what is stored in it would be gone with this process.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_open() && self.opened.is_some() && self.identity() != self.opened
+    }
+
+    /// Lets go of a file that has lost its name. What has the name now is moved aside, and the next opening writes all
+    /// of the book.
+    pub(super) fn abandon(&mut self, now: WallTime) -> Result<Option<PathBuf>, DiskError> {
+        self.close();
+        self.owed = Owed::All;
+        if self.path().exists() { self.move_aside(now).map(Some) } else { Ok(None) }
+    }
+
+    /// Device and number of the file that has the name.
+    fn identity(&self) -> Option<(u64, u64)> {
+        fs::metadata(self.path()).ok().map(|facts| (facts.dev(), facts.ino()))
     }
 
     /// Opens the file again after a failure, or begins a new one, and makes it what the book is.
     pub(super) fn reopen(&mut self, book: &Book) -> Result<(), DiskError> {
         self.close();
         self.database = Some(self.open_file()?);
+        self.opened = self.identity();
         let changes = match &self.owed {
             Owed::Nothing => return Ok(()),
             Owed::Doubt(changes) => changes.iter().map(reversed).collect(),
@@ -249,6 +271,10 @@ impl Disk {
         let path = self.path();
         if !path.exists() {
             self.make_file(&path)?;
+        }
+        // To open a pipe can take for ever.
+        if fs::metadata(&path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(DiskError::Failed("something that is no file has the queue's name".to_owned()));
         }
         self.create(&path)
     }

@@ -142,6 +142,7 @@ impl Writer {
             Kind::Change | Kind::Look => true,
         });
         self.look_for_room();
+        self.look_for_file(now);
         let mut result = self.open_again(now).and_then(|()| self.attempt(batch, now));
         for _ in 0..REPAIRS {
             let Err(error) = result else { break };
@@ -210,6 +211,22 @@ impl Writer {
         (self.book, _) = read_book(&mut self.disk, self.settings, now)?;
         self.adrift = false;
         Ok(())
+    }
+
+    /// Writes the queue anew when somebody took its file away.
+    fn look_for_file(&mut self, now: WallTime) {
+        if !self.disk.is_lost() {
+            return;
+        }
+        let aside = self.disk.abandon(now);
+        let file = self.disk.path();
+        tracing::error!(
+            file = %file.display(),
+            ?aside,
+            "the queue's file was taken away while it was used; it is written anew from memory"
+        );
+        self.shared.health().last_error = Some("the queue's file was taken away".to_owned());
+        self.adrift = false;
     }
 
     /// Does what helps against a failure; the file is open afterwards.
@@ -357,7 +374,9 @@ impl Writer {
     /// Gives back what is held: whoever held it is told that it is lost, and it was not what ended the process.
     fn let_go(&mut self) {
         let now = self.clock.now();
+        self.look_for_file(now);
         let stored = catch_unwind(AssertUnwindSafe(|| {
+            self.open_again(now)?;
             self.book.release_all(now);
             let changes = self.book.changes();
             if changes.is_empty() || !self.disk.is_open() {
