@@ -146,6 +146,14 @@ impl Processed {
         self.remember(key, None, expires);
     }
 
+    /// Forgets this delivery, unless another one has taken its place by now.
+    pub fn forget_this(&self, key: &DeliveryKey, delivered: &Delivered) {
+        let known = self.known.get(key).and_then(|known| known.delivered);
+        if known.is_none_or(|known| *known == *delivered) {
+            self.forget(key);
+        }
+    }
+
     fn remember(&self, key: &DeliveryKey, delivered: Option<Delivered>, expires: WallTime) {
         // A delivery is plain data with text keys; if it had no JSON, it would be remembered until the restart.
         if let Ok(value) = serde_json::to_vec(&delivered) {

@@ -184,7 +184,7 @@ impl Console {
     async fn look(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::AlreadyThere { request, delivered } if !self.terminal.stands(&delivered).await => {
-                self.processed.forget(&DeliveryKey::of(&request));
+                self.processed.forget_this(&DeliveryKey::of(&request), &delivered);
                 self.intake.send(request).await
             }
             other => other,

@@ -51,9 +51,11 @@ impl Worker {
         };
         ownership.begin_work(instant());
         // Delivered for somebody else while the request waited; or for this one, by an attempt that was not heard of.
-        if let Some(delivered) = self.delivered(&key).await {
-            // What this very request was about to post needs no pointer to itself.
-            let own = lease.intent.as_ref().is_some_and(|intent| intent.posted == delivered.messages);
+        if let Some(delivered) = self.standing(&key).await {
+            // What this very request has posted needs no pointer to itself. Nobody else has posted it since it was begun.
+            let own = lease.intent.as_ref().is_some_and(|intent| {
+                delivered.at >= intent.started_at && delivered.messages.starts_with(&intent.posted)
+            });
             if !own {
                 if let Telling::Later(asked) = self.tell(request, Notice::Pointer(delivered.clone())).await {
                     return self.point_later(&lease, ownership, delivered, asked).await;
@@ -71,7 +73,7 @@ impl Worker {
                 // Whoever takes it back from here on finds the result.
                 if self.withdrawals.contains(request.id) {
                     self.delivery.retract(request, &delivered).await;
-                    self.processed.forget(&key);
+                    self.processed.forget_this(&key, &delivered);
                     return drop(ownership);
                 }
                 self.tracker.count(Counter::Delivered, 1);
@@ -81,6 +83,10 @@ impl Worker {
             Outcome::Failed(failure, stage) => self.failed(&lease, ownership, failure, stage).await,
             Outcome::Withdrawn => {
                 tracing::info!(request = %request.id, "taken back by who asked");
+                if lease.intent.is_some() {
+                    let posting = Posting::new(Arc::clone(&self.queue), &lease, self.clock.clone());
+                    self.delivery.retract_begun(request, &posting).await;
+                }
                 // Whoever takes something back expects no word of it.
                 let _ = self.tell(request, Notice::Failed(Failure::Cancelled)).await;
                 let code = Failure::Cancelled.code().to_owned();
@@ -111,6 +117,16 @@ impl Worker {
                 return Err(waiter);
             }
         }
+    }
+
+    /// Where the delivery stands, and still does.
+    async fn standing(&self, key: &DeliveryKey) -> Option<Delivered> {
+        let delivered = self.delivered(key).await?;
+        if self.delivery.stands(&delivered).await {
+            return Some(delivered);
+        }
+        self.processed.forget_this(key, &delivered);
+        None
     }
 
     /// Where the delivery stands. The queue knows it when the process ended before it was remembered elsewhere.

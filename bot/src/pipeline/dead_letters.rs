@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::instant;
-use crate::domain::{DeliveryKey, Failure, Telling};
+use crate::domain::{ChannelId, DeliveryKey, Failure, Telling};
 use crate::metrics::Counter;
 use crate::pipeline::delivery::Notice;
 use crate::pipeline::worker::Worker;
@@ -24,7 +24,7 @@ use crate::queue::{DeadReason, JobId, JobView, State};
 #[derive(Clone, Copy, Debug)]
 enum Standing {
     /// Somebody is at it.
-    Telling { tries: u32 },
+    Telling { tries: u32, channel: ChannelId },
     /// Told, and the queue could not note that: it is not told again in this process.
     Noting { from: Instant },
     /// To be told again, not before this moment.
@@ -70,7 +70,7 @@ impl DeadLetters {
 
     /// Has those told whose time has come.
     async fn begin(&mut self) {
-        let most = AT_ONCE.saturating_add(self.standing.len());
+        let most = MOST.saturating_add(self.standing.len());
         let Ok(dead) = self.worker.queue.unanswered(most).await else { return };
         let untold: HashSet<JobId> = dead.iter().map(|job| job.id).collect();
         self.standing
@@ -81,15 +81,19 @@ impl DeadLetters {
                 return;
             }
             let (told, tries) = match self.standing.get(&job.id) {
-                None => {
-                    self.worker.announce(&job);
-                    (false, 0)
-                }
+                None => (false, 0),
                 Some(Standing::Later { from, tries }) if *from <= now => (false, *tries),
                 Some(Standing::Noting { from }) if *from <= now => (true, 0),
                 Some(_) => continue,
             };
-            self.standing.insert(job.id, Standing::Telling { tries });
+            let channel = job.request.destination.channel;
+            if self.told_at_once(channel) >= AT_ONCE_THERE {
+                continue;
+            }
+            if !self.standing.contains_key(&job.id) {
+                self.worker.announce(&job);
+            }
+            self.standing.insert(job.id, Standing::Telling { tries, channel });
             let worker = self.worker.clone();
             self.telling.spawn(async move {
                 let id = job.id;
@@ -99,10 +103,17 @@ impl DeadLetters {
         }
     }
 
+    /// Those who are being told something in a channel.
+    fn told_at_once(&self, there: ChannelId) -> usize {
+        let telling =
+            |standing: &&Standing| matches!(standing, Standing::Telling { channel, .. } if *channel == there);
+        self.standing.values().filter(telling).count()
+    }
+
     fn ended(&mut self, ended: Option<(JobId, End)>) {
         let Some((id, end)) = ended else { return };
         let tries = match self.standing.get(&id) {
-            Some(Standing::Telling { tries }) => tries.saturating_add(1),
+            Some(Standing::Telling { tries, .. }) => tries.saturating_add(1),
             _ => 1,
         };
         let now = instant();
@@ -181,6 +192,10 @@ fn last_failure(job: &JobView) -> Failure {
 
 /// Those who are told at once.
 const AT_ONCE: usize = 16;
+/// Of these, in one channel: one that takes no words holds up no other.
+const AT_ONCE_THERE: usize = 4;
+/// Dead letters that are looked at beside those that stand.
+const MOST: usize = 1024;
 /// How often the queue is asked.
 const LOOK: Duration = Duration::from_secs(1);
 /// The pause before somebody is told again; each further one is twice as long.

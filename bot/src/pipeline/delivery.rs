@@ -93,6 +93,18 @@ pub trait Delivery: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
+    /// Removes what earlier attempts have posted for a request that was taken back before it was whole.
+    fn retract_begun<'a>(&'a self, request: &'a Request, posting: &'a Posting) -> BoxFuture<'a, ()> {
+        let _ = (request, posting);
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Whether what was delivered still stands there. When nobody can say, it does.
+    fn stands<'a>(&'a self, delivered: &'a Delivered) -> BoxFuture<'a, bool> {
+        let _ = delivered;
+        Box::pin(std::future::ready(true))
+    }
+
     /// Says something to the one who asked. Called again after [`Telling::Later`], and after a crash, it says it once.
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling>;
 }

@@ -24,8 +24,8 @@ pub(crate) struct Bot {
     pub(crate) channel: ChannelId,
     pub(crate) ann: UserId,
     pub(crate) bob: UserId,
-    /// How long the gateway may be away before the connection is made anew.
-    pub(crate) patience: Duration,
+    /// How long the gateway may be away, or silent, before the connection is made anew.
+    pub(crate) patience: (Duration, Duration),
     running: Option<Running>,
 }
 
@@ -56,7 +56,7 @@ impl Bot {
         let guild = discord.add_guild(spec);
         let channel = discord.text_channel(guild);
         let (ann, bob) = (discord.user("ann"), discord.user("bob"));
-        let patience = Duration::from_secs(60);
+        let patience = (Duration::from_secs(60), Duration::from_secs(60));
         Self { discord, house, guild, channel, ann, bob, patience, running: None }
     }
 
@@ -73,7 +73,7 @@ impl Bot {
                 .await?;
         let app = App::start_in(rooms, config, front_end as _).await.unwrap();
         let stop = CancellationToken::new();
-        let serving = session.patience(self.patience).run(
+        let serving = session.patience(self.patience.0, self.patience.1).run(
             app.intake.clone(),
             app.rooms.processed.clone(),
             Arc::clone(&app.queue),

@@ -113,6 +113,37 @@ async fn what_is_taken_back_while_it_is_posted_does_not_stay() {
     bot.end().await;
 }
 
+/// Once, what an attempt had posted whose answer was lost stayed when it was taken back before the next one.
+#[tokio::test]
+async fn what_is_taken_back_between_two_attempts_does_not_stay() {
+    let bot = Bot::with_video(films::ready()).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::DropAfterDone, 3);
+    let asked = bot.mention(bot.ann, LINK);
+    bot.discord.wait_until(|state| !state.replies(bot.channel).is_empty()).await;
+    bot.discord.delete(asked);
+    bot.discord.wait_until(|state| state.replies(bot.channel).is_empty()).await;
+    bot.idle().await;
+    assert_eq!(bot.discord.look(|state| state.replies(bot.channel)).len(), 0);
+    bot.end().await;
+}
+
+/// Once, the parts that came after the button was pressed stayed.
+#[tokio::test]
+async fn an_answer_that_is_removed_while_it_is_posted_goes_as_a_whole() {
+    let bot = Bot::in_house(album(12).await).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Spared, 1);
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Late(700), 1);
+    let asked = bot.mention(bot.ann, LINK);
+    let first = bot.answers_to(asked, 1).await.remove(0);
+    let (_, button) = first.buttons().remove(0);
+    bot.discord.press(first.id, bot.ann, &button);
+    bot.discord.wait_until(|state| state.replies(bot.channel).is_empty()).await;
+    bot.idle().await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert_eq!(bot.discord.look(|state| state.replies(bot.channel)).len(), 0);
+    bot.end().await;
+}
+
 #[tokio::test]
 async fn what_was_taken_back_is_not_done_by_the_next_run() {
     let mut bot = Bot::asleep(House::with_video(films::ready()).await, GuildSpec::default()).await;

@@ -176,7 +176,7 @@ async fn a_refused_token_in_one_answer_ends_the_session_too() {
 #[tokio::test]
 async fn a_connection_that_stays_away_is_made_anew() {
     let mut bot = Bot::asleep(House::with_video(films::ready()).await, GuildSpec::default()).await;
-    bot.patience = Duration::from_secs(1);
+    bot.patience.0 = Duration::from_secs(1);
     bot.start().await;
     let looked_up = || bot.discord.requests().iter().filter(|(_, path, _)| path == "/gateway/bot").count();
     let before = looked_up();
@@ -191,6 +191,35 @@ async fn a_connection_that_stays_away_is_made_anew() {
     assert_eq!(bot.answers_to(asked, 1).await[0].attachments.len(), 1);
     bot.idle().await;
     assert_eq!(bot.discord.look(|state| (state.connected(), state.identified().len())), (1, 2));
+    bot.end().await;
+}
+
+/// Once, a gateway that took the connection and then said nothing left the bot deaf: the library waits for it without end, and
+/// takes itself for connected.
+#[tokio::test]
+async fn a_gateway_that_falls_silent_is_left() {
+    let mut bot = Bot::asleep(House::with_video(films::ready()).await, GuildSpec::default()).await;
+    bot.patience.1 = Duration::from_secs(3);
+    bot.discord.set_heartbeat(Duration::from_millis(300));
+    bot.start().await;
+    bot.discord.silence_gateway(true);
+    bot.discord.drop_connections();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    bot.discord.silence_gateway(false);
+    bot.discord.wait_until(|state| state.connected() == 1).await;
+    let asked = bot.mention(bot.ann, LINK);
+    assert_eq!(bot.answers_to(asked, 1).await[0].attachments.len(), 1);
+    bot.idle().await;
+    bot.end().await;
+}
+
+/// Once, what says nothing about a request was said three times within half a second, and then never.
+#[tokio::test]
+async fn a_hint_waits_until_discord_takes_it() {
+    let bot = Bot::with_video(films::ready()).await;
+    bot.discord.fail_next("POST", "/channels/*/messages", Fault::Status(502), 4);
+    let asked = bot.mention(bot.ann, "hello");
+    assert!(bot.answers_to(asked, 1).await[0].content.starts_with("Mention me together with a link"));
     bot.end().await;
 }
 

@@ -145,3 +145,15 @@ async fn another_source_is_believed_for_the_first_time_and_not_for_what_was_forg
     assert_eq!(processed.recall(&key("444")).await, Recall::Nothing, "it is as old as it was");
     assert_eq!(processed.restore(&key("444"), delivered("5")), None);
 }
+
+/// Once, whoever found a delivery gone forgot the one that had taken its place.
+#[tokio::test(start_paused = true)]
+async fn only_the_delivery_that_is_gone_is_forgotten() {
+    let processed = Processed::new(settings(), Store::none(), Clock::manual(NOW));
+    let key = key("444");
+    processed.record(&key, delivered("6"));
+    processed.forget_this(&key, &delivered("5"));
+    assert_eq!(processed.get(&key).await.as_deref(), Some(&delivered("6")));
+    processed.forget_this(&key, &delivered("6"));
+    assert_eq!(processed.get(&key).await, None);
+}

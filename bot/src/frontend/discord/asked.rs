@@ -130,11 +130,11 @@ impl Desk {
                 waits.push((request, waiting));
                 "Somebody asked for it here just before; it is on its way.".to_owned()
             }
-            Outcome::AlreadyThere { request, delivered } if self.stands(&delivered).await => {
+            Outcome::AlreadyThere { request, delivered } if self.discord.still_stands(&delivered).await => {
                 caption::pointer(request.destination.guild, &delivered)
             }
-            Outcome::AlreadyThere { request, .. } => {
-                self.processed.forget(&crate::domain::DeliveryKey::of(&request));
+            Outcome::AlreadyThere { request, delivered } => {
+                self.processed.forget_this(&crate::domain::DeliveryKey::of(&request), &delivered);
                 match self.intake.send(request).await {
                     Outcome::Full(_) | Outcome::Limited { .. } => caption::FULL.to_owned(),
                     Outcome::Closed(_) => caption::CLOSED.to_owned(),

@@ -7,6 +7,7 @@ use serenity::model::channel::Message;
 use tracing::{info, warn};
 
 use crate::clock::WallTime;
+use crate::dedup::Delivered;
 use crate::domain::{Disposition, Failure, MessageId, Request, RequestId};
 use crate::frontend::discord::Discord;
 use crate::frontend::discord::buttons::{self, Deed};
@@ -14,6 +15,7 @@ use crate::frontend::discord::ids::{from_channel, from_message};
 use crate::frontend::discord::post::{Batch, failure_of};
 use crate::frontend::discord::rest::{Posted, Refused};
 use crate::pipeline::posting::Posting;
+use crate::queue::Intent;
 
 /// Discord recognises what was posted before for some minutes. Beyond this, it is looked for.
 const RECOGNISED: Duration = Duration::from_secs(60);
@@ -26,6 +28,27 @@ const SKEW: Duration = Duration::from_secs(600);
 const EPOCH: u64 = 1_420_070_400_000;
 
 impl Discord {
+    /// Whether what was delivered still stands there. When nobody can say, it does.
+    pub(super) async fn still_stands(&self, delivered: &Delivered) -> bool {
+        let Some(first) = delivered.messages.first() else { return false };
+        let message = self.rest.message(delivered.channel, *first).await;
+        !matches!(message, Err(Refused::UnknownMessage))
+    }
+
+    /// Removes what earlier attempts have posted, noted or not.
+    pub(super) async fn remove_begun(&self, request: &Request, posting: &Posting) {
+        let Some(earlier) = posting.earlier() else { return };
+        let channel = request.destination.channel;
+        let mut messages = earlier.posted.clone();
+        match self.unnoted(request, earlier).await {
+            Ok(found) => messages.extend(found.into_iter().map(|message| message.id)),
+            Err(failure) => {
+                warn!(request = %request.id, %failure, "nobody can look for what was posted of a request that was taken back");
+            }
+        }
+        self.remove(channel, messages).await;
+    }
+
     /// Puts what earlier attempts have posted into `posted`, and counts it in `batch`: what they noted, and what stands
     /// there without a note.
     pub(super) async fn posted_before(
@@ -60,9 +83,20 @@ impl Discord {
         if self.clock.now().since(earlier.started_at) < RECOGNISED {
             return Ok(());
         }
+        for found in self.unnoted(request, earlier).await? {
+            batch.done = batch.done.saturating_add(found.files.max(1));
+            posted.push(found);
+        }
+        Ok(())
+    }
+
+    /// What stands there of an earlier attempt without a note.
+    async fn unnoted(&self, request: &Request, earlier: &Intent) -> Result<Vec<Posted>, Failure> {
+        let channel = request.destination.channel;
+        let mut found = Vec::new();
         // What was posted came after the message, or the command, that asked for it, and not before it was begun.
-        let begun = first_of(earlier.started_at).unwrap_or(request.id.origin());
-        let mut after = earlier.posted.last().copied().unwrap_or(request.id.origin()).max(begun);
+        let least = earlier.posted.last().copied().unwrap_or(request.id.origin());
+        let mut after = first_of(earlier.started_at).map_or(least, |begun| begun.max(least));
         for _ in 0..PAGES {
             let mut page = match self.rest.messages_after(channel, after, PAGE).await {
                 Ok(page) => page,
@@ -77,18 +111,24 @@ impl Discord {
                 }
             };
             page.sort_by_key(|message| message.id);
-            let Some(last) = page.last() else { break };
+            let Some(last) = page.last() else {
+                // Nothing at all since: then this machine's clock may be ahead of Discord's by more than that.
+                if after == least || !found.is_empty() {
+                    break;
+                }
+                after = least;
+                continue;
+            };
             after = from_message(last.id);
             for message in page.iter().filter(|message| self.is_part(message, request.id)) {
                 info!(request = %request.id, "found what an earlier attempt has posted");
-                batch.done = batch.done.saturating_add(message.attachments.len().max(1));
-                posted.push(as_posted(message));
+                found.push(as_posted(message));
             }
             if page.len() < usize::from(PAGE) {
                 break;
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Whether a message is part of the answer to a request: its button says so.

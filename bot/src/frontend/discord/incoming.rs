@@ -10,7 +10,6 @@ use crate::domain::{DeliveryKey, Destination, FrontEnd, Options, Request, Reques
 use crate::frontend::discord::Discord;
 use crate::frontend::discord::caption;
 use crate::frontend::discord::ids::{from_channel, from_guild, from_message, from_user};
-use crate::frontend::discord::rest::Refused;
 use crate::frontend::discord::said::{Asker, Word};
 use crate::frontend::discord::session::{Desk, Words};
 use crate::intake::{Incoming, Outcome, Taken, Waiting, insist};
@@ -68,7 +67,7 @@ impl Desk {
             Wish::Help | Wish::NotShown | Wish::None => {
                 let text = if wish == Wish::Help { caption::HOW } else { caption::NOT_SHOWN };
                 return Some(self.words(async move |discord| {
-                    let _ = discord.say(asker, Word::Hint, text.to_owned()).await;
+                    insist(async || discord.say(asker, Word::Hint, text.to_owned()).await).await;
                 }));
             }
         };
@@ -81,7 +80,7 @@ impl Desk {
         if elsewhere {
             let text = caption::elsewhere(&settings.channels);
             return Some(self.words(async move |discord| {
-                let _ = discord.say(asker, Word::Elsewhere, text).await;
+                insist(async || discord.say(asker, Word::Elsewhere, text.clone()).await).await;
             }));
         }
         if missing {
@@ -129,7 +128,8 @@ impl Desk {
         let (told, ()) = tokio::join!(told, typing);
         let waits: Vec<BoxFuture<'static, ()>> = told.into_iter().flatten().collect();
         if dropped > 0 {
-            let _ = self.discord.say(asker, Word::TooMany, caption::too_many(dropped)).await;
+            let text = caption::too_many(dropped);
+            insist(async || self.discord.say(asker, Word::TooMany, text.clone()).await).await;
         }
         (!waits.is_empty()).then(|| async move { drop(join_all(waits).await) }.boxed())
     }
@@ -191,10 +191,10 @@ impl Desk {
                     return Some(async move { self.behind(request, waiting, turns).await }.boxed());
                 }
                 Outcome::AlreadyThere { request, delivered } => {
-                    if self.stands(&delivered).await {
+                    if self.discord.still_stands(&delivered).await {
                         insist(async || self.discord.point(&request, &delivered).await).await;
                     } else {
-                        self.processed.forget(&DeliveryKey::of(&request));
+                        self.processed.forget_this(&DeliveryKey::of(&request), &delivered);
                         let outcome = self.intake.send(request).await;
                         if turns > 0 {
                             return self.outcome(outcome, turns.saturating_sub(1)).await;
@@ -203,18 +203,22 @@ impl Desk {
                 }
                 Outcome::Limited { request, retry_after } => {
                     let text = caption::limited(retry_after.as_secs_f64());
-                    let _ = self.discord.say(&request, Word::Limited, text).await;
+                    insist(async || self.discord.say(&request, Word::Limited, text.clone()).await).await;
                 }
                 Outcome::Full(request) => {
-                    let _ = self.discord.say(&request, Word::TurnedAway, caption::FULL.to_owned()).await;
+                    self.turn_away(&request, caption::FULL).await;
                 }
                 Outcome::Closed(request) => {
-                    let _ = self.discord.say(&request, Word::TurnedAway, caption::CLOSED.to_owned()).await;
+                    self.turn_away(&request, caption::CLOSED).await;
                 }
             }
             None
         }
         .boxed()
+    }
+
+    async fn turn_away(&self, request: &Request, text: &str) {
+        insist(async || self.discord.say(request, Word::TurnedAway, text.to_owned()).await).await;
     }
 
     /// Waits for the end of somebody else's request.
@@ -249,12 +253,5 @@ impl Desk {
                 }
             }
         }
-    }
-
-    /// Whether what was delivered still stands there. When nobody can say, it does.
-    pub(super) async fn stands(&self, delivered: &crate::dedup::Delivered) -> bool {
-        let Some(first) = delivered.messages.first() else { return false };
-        let message = self.discord.rest.message(delivered.channel, *first).await;
-        !matches!(message, Err(Refused::UnknownMessage))
     }
 }

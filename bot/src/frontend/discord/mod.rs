@@ -237,6 +237,14 @@ impl Delivery for Discord {
         self.remove(delivered.channel, delivered.messages.iter().copied()).boxed()
     }
 
+    fn retract_begun<'a>(&'a self, request: &'a Request, posting: &'a Posting) -> BoxFuture<'a, ()> {
+        self.remove_begun(request, posting).boxed()
+    }
+
+    fn stands<'a>(&'a self, delivered: &'a Delivered) -> BoxFuture<'a, bool> {
+        self.still_stands(delivered).boxed()
+    }
+
     fn tell<'a>(&'a self, request: &'a Request, notice: Notice) -> BoxFuture<'a, Telling> {
         self.tell_end(request, notice).boxed()
     }

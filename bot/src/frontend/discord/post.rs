@@ -1,5 +1,9 @@
 //! Posts results: in as few messages as the limits allow, each of them once.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use crate::clock::WallTime;
 use crate::dedup::Delivered;
 use crate::domain::{Destination, Disposition, Failure, FrontEnd, MessageId, Request, Stage};
@@ -10,6 +14,8 @@ use crate::frontend::discord::rest::{Outgoing, OutgoingFile, Posted, Refused};
 use crate::pipeline::delivery::{Parcel, ParcelFile};
 use crate::pipeline::posting::Posting;
 
+/// How long it may take to take a preview away.
+const COVERING: Duration = Duration::from_secs(3);
 /// The most files of one message.
 const FILES: usize = 10;
 impl Discord {
@@ -26,7 +32,8 @@ impl Discord {
         let channel = request.destination.channel;
         match ended {
             Ok(()) => {
-                self.suppress(request).await;
+                // An extra, which must not make a failure of what stands there.
+                let _ = timeout(COVERING, self.suppress(request)).await;
                 let (front_end, at) = (FrontEnd::Discord, self.clock.now());
                 Ok(Delivered { front_end, channel, messages, at })
             }
@@ -107,7 +114,10 @@ impl Discord {
             }
             other => other,
         };
-        if let Err(Refused::NoAccess { code }) = &created {
+        // Only words say that the channel takes nothing: files can be refused for what they are.
+        if let Err(Refused::NoAccess { code }) = &created
+            && message.files.is_empty()
+        {
             self.shut.note(destination.channel, *code);
         }
         created

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use serde_json::json;
 use serenity::model::Permissions;
 use serenity::model::application::ComponentInteraction;
+use tokio::time::sleep;
 
 use crate::domain::{
     ChannelId, Destination, FrontEnd, Link, MAX_LINKS_PER_MESSAGE, MessageId, Options, Request, RequestId,
@@ -18,8 +19,9 @@ use crate::frontend::discord::Discord;
 use crate::frontend::discord::buttons::{self, Button, Deed};
 use crate::frontend::discord::ids::{from_channel, from_guild, from_message, from_user};
 use crate::frontend::discord::incoming::TURNS;
-use crate::frontend::discord::rest::Interaction;
+use crate::frontend::discord::rest::{Interaction, Refused};
 use crate::frontend::discord::session::{Desk, Words};
+use crate::intake::Outcome;
 use crate::queue::JobResult;
 use crate::store::Shelf;
 
@@ -69,9 +71,23 @@ impl Discord {
 
     /// Whether these messages were posted for this very request: their button says so.
     async fn is_answer_to(&self, channel: ChannelId, messages: &[MessageId], request: RequestId) -> bool {
-        let Some(last) = messages.last() else { return false };
-        let Ok(message) = self.rest.message(channel, *last).await else { return false };
-        buttons::below(&message).any(|button| button.request == request)
+        let mut pause = PAUSE;
+        let mut left = messages.iter().rev();
+        let mut next = left.next();
+        for _ in 0..TRIES {
+            let Some(message) = next else { return false };
+            match self.rest.message(channel, *message).await {
+                Ok(message) => return buttons::below(&message).any(|button| button.request == request),
+                // Somebody removed that one: another part says it too.
+                Err(Refused::UnknownMessage) => next = left.next(),
+                Err(refused) if may_pass(&refused) => {
+                    sleep(pause).await;
+                    pause = pause.saturating_mul(2);
+                }
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     async fn cover(&self, channel: ChannelId, message: MessageId, writer: Option<UserId>) {
@@ -99,10 +115,12 @@ impl Desk {
         let seen = self.discord.seen.contains(&message);
         for ordinal in (0_u8..).take(MAX_LINKS_PER_MESSAGE * buttons::TURNS) {
             let request = RequestId::new(FrontEnd::Discord, message, ordinal);
-            if seen {
+            let open = self.discord.statuses.request(request);
+            // What is asked for again is known while it is under way.
+            if open.is_some() || (seen && usize::from(ordinal) < MAX_LINKS_PER_MESSAGE) {
                 self.discord.withdraw(request);
             }
-            if let Some(request) = self.discord.statuses.request(request) {
+            if let Some(request) = open {
                 self.discord.end_status(&request).await;
             }
             self.take_back(channel, request, None).await;
@@ -142,6 +160,10 @@ impl Desk {
             self.respond(&pressed, &answer).await;
             return None;
         }
+        // First of all, since what is being posted looks for it: an acknowledgement can take its time.
+        if button.deed != Deed::Again {
+            self.discord.withdraw(button.request);
+        }
         // Type 6: nothing is changed yet.
         self.respond(&pressed, &json!({"type": 6})).await;
         let channel = from_channel(pressed.channel_id);
@@ -153,14 +175,14 @@ impl Desk {
                 self.discord.remove(channel, [message]).await;
             }
             Deed::Cancel => {
-                self.discord.withdraw(button.request);
+                // What was posted by then goes too.
+                self.take_back(channel, button.request, None).await;
                 if let Some(request) = self.discord.statuses.request(button.request) {
                     self.discord.end_status(&request).await;
                 }
                 self.discord.remove(channel, [from_message(pressed.message.id)]).await;
             }
             Deed::Again => {
-                self.discord.remove(channel, [from_message(pressed.message.id)]).await;
                 if let (Some(link), Some(id)) = (button.link, buttons::next(button.request)) {
                     return Some(self.once_more(&pressed, id, link).await);
                 }
@@ -181,7 +203,17 @@ impl Desk {
         let requester = from_user(pressed.user.id);
         let outcome =
             self.intake.ask(Request { id, requester, link, destination, options: Options::default() }).await;
-        Arc::clone(self).outcome(outcome, TURNS).boxed()
+        let taken = !matches!(outcome, Outcome::Limited { .. } | Outcome::Full(_) | Outcome::Closed(_));
+        let (desk, channel, message) =
+            (Arc::clone(self), destination.channel, from_message(pressed.message.id));
+        let words = async move {
+            // What is not taken can be asked for once more with the same button.
+            if taken {
+                desk.discord.remove(channel, [message]).await;
+            }
+            desk.outcome(outcome, TURNS).await
+        };
+        words.boxed()
     }
 
     async fn respond(&self, pressed: &ComponentInteraction, answer: &serde_json::Value) {
@@ -190,6 +222,14 @@ impl Desk {
             tracing::debug!(error = %refused, "a button is not answered");
         }
     }
+}
+
+/// Between two looks at an answer, the first; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+const TRIES: usize = 8;
+
+const fn may_pass(refused: &Refused) -> bool {
+    matches!(refused, Refused::Later { .. } | Refused::Unanswered | Refused::Limited { .. })
 }
 
 fn key(request: RequestId) -> String {

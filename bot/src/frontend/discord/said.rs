@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::dedup::Recent;
 use crate::domain::{
     ChannelId, Destination, Disposition, Failure, MessageId, Request, RequestId, Telling, UserId, nonce,
 };
@@ -13,6 +14,7 @@ use crate::frontend::discord::Discord;
 use crate::frontend::discord::post::failure_of;
 use crate::frontend::discord::rest::{Outgoing, Refused, Rest};
 use crate::frontend::discord::{buttons, caption, knowledge};
+use crate::intake::insist;
 use crate::store::Shelf;
 
 /// Answers in words that are remembered for one message.
@@ -22,8 +24,8 @@ const REMEMBERED: Duration = Duration::from_secs(7 * 86_400);
 /// Between two attempts at removing a message.
 const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Attempts at removing a message, which nobody would try again otherwise.
-const TRIES: usize = 3;
+/// Attempts at removing a message, which nobody would try again otherwise: over more than a minute.
+const TRIES: u32 = 8;
 
 /// What is said, as a part of the messages of a request: each has its own mark, so that none is said twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,7 +101,12 @@ impl Discord {
 
     async fn say_with(&self, asker: Asker, word: Word, text: String, components: Vec<Value>) -> Telling {
         let destination = &asker.destination;
-        if word.is_small_talk() && !self.is_first(&asker, word) {
+        if self.withdrawals.contains(asker.id) {
+            return Telling::Settled;
+        }
+        let minute = self.clock.now().as_millis() / 60_000;
+        let talk = (destination.channel, asker.requester, word, minute);
+        if word.is_small_talk() && !self.talked.insert(talk) {
             return Telling::Settled;
         }
         let rights = self.knowledge.rights(destination.guild, destination.channel);
@@ -117,12 +124,20 @@ impl Discord {
         match self.create(destination, message).await {
             Ok(posted) => {
                 self.remember(destination, posted.id).await;
+                // Taken back in the meantime: whoever did that did not find it.
+                if self.withdrawals.contains(asker.id) {
+                    self.remove(destination.channel, [posted.id]).await;
+                }
                 Telling::Settled
             }
             Err(Refused::NoAccess { .. }) => self.whisper(&asker).await,
             Err(refused) => {
                 tracing::warn!(request = %asker.id, error = %refused, "somebody could not be told something");
-                self.untold(&refused)
+                let told = self.untold(&refused);
+                if told != Telling::Settled {
+                    self.talked.remove(&talk);
+                }
+                told
             }
         }
     }
@@ -139,25 +154,21 @@ impl Discord {
         }
     }
 
-    /// Whether it is the first such word to somebody in a channel within this minute.
-    fn is_first(&self, asker: &Asker, word: Word) -> bool {
-        let minute = self.clock.now().as_millis() / 60_000;
-        self.talked.insert((asker.destination.channel, asker.requester, word, minute))
-    }
-
     /// Says what the bot lacks where it was asked.
     pub(super) async fn say_missing(&self, asker: Asker) {
         let missing = self.knowledge.missing(asker.destination.guild, asker.destination.channel);
         let text = format!("I cannot post here: I lack the permissions {}.", knowledge::names(missing));
-        let _ = self.say(asker, Word::Missing, text).await;
+        insist(async || self.say(asker, Word::Missing, text.clone()).await).await;
     }
 
     /// Tells somebody directly what the bot lacks in a channel, once for each channel and person in this process.
     async fn whisper(&self, asker: &Asker) -> Telling {
         let Destination { guild, channel, .. } = asker.destination;
-        if !self.whispered.insert((channel, asker.requester)) {
+        let whispered = (channel, asker.requester);
+        if !self.whispered.insert(whispered) {
             return Telling::Settled;
         }
+        let unsaid = Unsaid { whispered: &self.whispered, to: Some(whispered) };
         let missing = self.knowledge.missing(guild, channel);
         let what = if missing.is_empty() {
             "Discord does not let me write".to_owned()
@@ -178,12 +189,14 @@ impl Discord {
             };
             self.rest.create(direct, &message).await
         };
-        let Err(refused) = sent.await else { return Telling::Settled };
+        let Err(refused) = sent.await else {
+            unsaid.said();
+            return Telling::Settled;
+        };
         let told = self.untold(&refused);
         if told == Telling::Settled {
             tracing::info!(request = %asker.id, error = %refused, "somebody cannot be answered anywhere");
-        } else {
-            self.whispered.remove(&(channel, asker.requester));
+            unsaid.said();
         }
         told
     }
@@ -232,11 +245,12 @@ impl Discord {
 
 /// Removes a message of the bot, for somebody who does not stay for it; whether it is gone, or will never go.
 pub(super) async fn remove(rest: &Rest, channel: ChannelId, message: MessageId) -> bool {
-    for _ in 0..TRIES {
+    for attempt in 0..TRIES {
+        let pause = PAUSE.saturating_mul(1 << attempt).min(LONGEST_PAUSE * 3);
         match rest.delete(channel, message).await {
             Ok(()) | Err(Refused::UnknownMessage) => return true,
             Err(Refused::Limited { retry_after, .. }) => sleep(retry_after.min(LONGEST_PAUSE)).await,
-            Err(Refused::Later { .. } | Refused::Unanswered) => sleep(PAUSE).await,
+            Err(Refused::Later { .. } | Refused::Unanswered) => sleep(pause).await,
             Err(refused) => {
                 tracing::warn!(%channel, %message, error = %refused, "a message cannot be removed");
                 return !matches!(refused, Refused::Paused { .. } | Refused::Unauthorized | Refused::Blocked);
@@ -245,6 +259,26 @@ pub(super) async fn remove(rest: &Rest, channel: ChannelId, message: MessageId) 
     }
     tracing::warn!(%channel, %message, "a message could not be removed");
     false
+}
+
+/// Somebody who is about to be told something directly, and was not yet: dropping it has them told the next time.
+struct Unsaid<'a> {
+    whispered: &'a Recent<(ChannelId, UserId)>,
+    to: Option<(ChannelId, UserId)>,
+}
+
+impl Unsaid<'_> {
+    fn said(mut self) {
+        self.to = None;
+    }
+}
+
+impl Drop for Unsaid<'_> {
+    fn drop(&mut self) {
+        if let Some(to) = self.to {
+            self.whispered.remove(&to);
+        }
+    }
 }
 
 fn key(answered: MessageId) -> String {

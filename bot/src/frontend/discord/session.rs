@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serenity::model::application::Interaction;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -13,12 +14,14 @@ use tokio_util::sync::CancellationToken;
 use crate::dedup::Processed;
 use crate::domain::FrontEnd;
 use crate::frontend::discord::Discord;
-use crate::frontend::discord::gateway::{Gateway, GatewayFailure, Happening};
+use crate::frontend::discord::gateway::{Gateway, GatewayFailure, Happening, Patience};
 use crate::intake::Intake;
 use crate::queue::{Filter, Queue};
 
 /// Things of one kind that are dealt with at once. More wait for a place.
-const AT_ONCE: u32 = 256;
+const AT_ONCE: usize = 256;
+/// Words that are on their way at once.
+const WORDS_AT_ONCE: usize = 4096;
 /// How long what was said before the end may take to be dealt with.
 const GRACE: Duration = Duration::from_secs(5);
 /// Jobs of an earlier run whose messages are known; a longer backlog is rare, and what is lost is a cancellation.
@@ -61,13 +64,27 @@ pub(super) struct Desk {
 struct Places {
     messages: Arc<Semaphore>,
     commands: Arc<Semaphore>,
+    /// So many that a channel which takes its time holds up no other.
     words: Arc<Semaphore>,
+    /// What was begun and is not dealt with yet.
+    begun: Arc<watch::Sender<usize>>,
+}
+
+/// Something that was begun; dropping it says that it was dealt with.
+#[derive(Debug)]
+struct Begun(Arc<watch::Sender<usize>>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.send_modify(|begun| *begun = begun.saturating_sub(1));
+    }
 }
 
 impl Default for Places {
     fn default() -> Self {
-        let places = || Arc::new(Semaphore::new(usize::try_from(AT_ONCE).unwrap_or(1)));
-        Self { messages: places(), commands: places(), words: places() }
+        let places = |count| Arc::new(Semaphore::new(count));
+        let begun = Arc::new(watch::Sender::new(0));
+        Self { messages: places(AT_ONCE), commands: places(AT_ONCE), words: places(WORDS_AT_ONCE), begun }
     }
 }
 
@@ -81,11 +98,16 @@ impl Places {
         }
     }
 
-    /// Waits until nobody has a place.
+    /// Notes that something is begun.
+    fn begin(&self) -> Begun {
+        self.begun.send_modify(|begun| *begun = begun.saturating_add(1));
+        Begun(Arc::clone(&self.begun))
+    }
+
+    /// Waits until all that was begun is dealt with.
     async fn all(&self) {
-        drop(self.messages.acquire_many(AT_ONCE).await);
-        drop(self.commands.acquire_many(AT_ONCE).await);
-        drop(self.words.acquire_many(AT_ONCE).await);
+        let mut begun = self.begun.subscribe();
+        drop(begun.wait_for(|begun| *begun == 0).await);
     }
 }
 
@@ -94,10 +116,11 @@ impl Session {
         Self { discord, gateway }
     }
 
-    /// Has the connection made anew when it is away for this long; three minutes unless it is said.
+    /// Has the connection made anew when some part of it is `away`, or answers no heartbeat, for this long; three minutes
+    /// unless it is said.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.gateway.patience = patience;
+    pub const fn patience(mut self, away: Duration, silent: Duration) -> Self {
+        self.gateway.patience = Patience { away, silent };
         self
     }
 
@@ -211,6 +234,7 @@ impl Desk {
 
     /// Begins to deal with one thing, holding a place as long as that takes.
     fn begin(self: &Arc<Self>, happening: Happening, places: &Places, tasks: &mut JoinSet<()>) {
+        let begun = places.begin();
         let (desk, words, places) = (Arc::clone(self), Arc::clone(&places.words), places.of(&happening));
         tasks.spawn(async move {
             let place = places.acquire_owned().await;
@@ -219,7 +243,7 @@ impl Desk {
             drop(place);
             let waiting = words_of.await;
             // Whoever waits for somebody else's request holds no place.
-            drop(word);
+            drop((word, begun));
             if let Some(waiting) = waiting {
                 waiting.await;
             }
@@ -232,9 +256,14 @@ impl Desk {
             Happening::Written(message) => return self.written(*message).await,
             Happening::Previewed(channel, message) => self.discord.cover_again(channel, message).await,
             Happening::Deleted(channel, messages) => {
-                for message in messages {
-                    self.deleted(channel, message).await;
-                }
+                let desk = Arc::clone(self);
+                let removing = async move {
+                    for message in messages {
+                        desk.deleted(channel, message).await;
+                    }
+                    None
+                };
+                return Some(removing.boxed());
             }
             Happening::Asked(interaction) => match *interaction {
                 Interaction::Component(pressed) => return self.pressed(pressed).await,

@@ -81,6 +81,9 @@ pub(super) async fn enter(
     if shared.look(|state| state.gateway_is_shut) {
         return Answer::page(503).into_response();
     }
+    if shared.look(|state| state.gateway_is_silent) {
+        std::future::pending::<()>().await;
+    }
     upgrade.on_upgrade(|socket| serve(socket, shared))
 }
 

@@ -270,6 +270,11 @@ impl Discord {
         self.shared.change(|state| state.gateway_is_shut = shut);
     }
 
+    /// Whether the gateway says nothing to those who connect.
+    pub(crate) fn silence_gateway(&self, silent: bool) {
+        self.shared.change(|state| state.gateway_is_silent = silent);
+    }
+
     /// Moves the double's own time on: interactions grow old, nonces are forgotten.
     pub(crate) fn advance(&self, by: std::time::Duration) {
         self.shared.change(|state| state.now += by);

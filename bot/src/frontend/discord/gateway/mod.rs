@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use self::health::Health;
+pub(super) use self::health::Patience;
 use self::listener::Listener;
 use crate::config::Secret;
 use crate::domain::{ChannelId, MessageId};
@@ -46,9 +47,6 @@ const ANSWERING: Duration = Duration::from_secs(30);
 const CLOSING: Duration = Duration::from_secs(3);
 /// How long servers may take to be told after it; those that are late are known when they come.
 const ARRIVING: Duration = Duration::from_secs(10);
-/// How long some part of the connection may be away. What is written meanwhile is not heard; a new connection may do
-/// better.
-const AWAY: Duration = Duration::from_secs(180);
 /// Identifications of a day that are left over: Discord takes a bot's token away when it has used up all of them.
 const RESERVED: u64 = 50;
 /// Events that wait to be looked at.
@@ -118,8 +116,8 @@ pub(super) struct Gateway {
     pub(super) knowledge: Knowledge,
     pub(super) identity: Identity,
     way: Way,
-    /// How long it may be away before it is made anew.
-    pub(super) patience: Duration,
+    /// How long it may be in trouble before it is made anew.
+    pub(super) patience: Patience,
     open: Open,
     background: Background,
 }
@@ -188,7 +186,14 @@ impl Gateway {
         let way = Way { token: token.clone(), base: base.map(str::to_owned), content };
         let (open, background) = open(&way).await?;
         let knowledge = Knowledge::new(Arc::clone(&open.cache));
-        Ok(Self { knowledge, identity: open.identity.clone(), way, patience: AWAY, open, background })
+        Ok(Self {
+            knowledge,
+            identity: open.identity.clone(),
+            way,
+            patience: Patience::default(),
+            open,
+            background,
+        })
     }
 
     /// Connects anew, after the connection was over; and what had happened by then.

@@ -49,6 +49,9 @@ pub(super) struct TooLong {
     pub(super) scope: Scope,
 }
 
+/// How the routes of interactions begin.
+const INTERACTIONS: &str = "POST /interactions/";
+
 impl Lanes {
     /// Waits for a turn on a route, no longer than until `end`.
     ///
@@ -62,7 +65,8 @@ impl Lanes {
         let patience = clock::instant().checked_add(FIRST_ANSWER).unwrap_or(end).min(end);
         loop {
             let now = clock::instant();
-            let everywhere = self.0.everywhere(now);
+            // Answers to interactions are counted by themselves.
+            let everywhere = if route.starts_with(INTERACTIONS) { None } else { self.0.everywhere(now) };
             let ready = lane.window().ready(now);
             let (at, scope) = match (everywhere, ready) {
                 (Some(at), _) => (at, Scope::Global),
