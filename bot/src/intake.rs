@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::clock::{Clock, instant};
 use crate::dedup::{Delivered, Desk, Ended, Place, Processed, WaitOutcome, Waiter};
 use crate::domain::{
-    ChannelId, DeliveryKey, Destination, FrontEnd, GuildId, MessageId, Options, Request, RequestId, Telling,
-    UserId, find_links,
+    ChannelId, DeliveryKey, Destination, FrontEnd, GuildId, MessageId, Options, PostId, Request, RequestId,
+    Telling, UserId, find_links,
 };
 use crate::guard::rate::{RateAnswer, RateLimiter, Requester};
-use crate::metrics::{Counter, Tracker};
+use crate::metrics::{Counter, Note, Tracker};
 use crate::queue::{Durability, Enqueued, JobId, JobResult, NewJob, Priority, Queue, QueueError, StateKind};
 use tokio::time::sleep;
 
@@ -340,6 +340,11 @@ impl Intake {
             Err(QueueError::Closed) => Outcome::Again(request),
             Ok(Some(_)) | Err(_) => Outcome::Accepted(request),
         }
+    }
+
+    /// What was done for a post lately, the oldest first; `None` when that is not noted.
+    pub fn notes(&self, post: PostId) -> Option<Vec<Note>> {
+        self.tracker.notes(post)
     }
 
     /// Forgets a job that is not held, without a word; who waits behind it goes on. Whether it was there.

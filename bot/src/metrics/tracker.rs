@@ -8,8 +8,9 @@ use std::time::Duration;
 use dashmap::DashMap;
 
 use crate::clock::{self, Instant, WallTime};
-use crate::domain::Stage;
+use crate::domain::{PostId, Stage};
 use crate::metrics::counter::{Cells, Counter};
+use crate::metrics::diary::{Diary, Note};
 use crate::metrics::gauge::{Gauge, Needles};
 use crate::metrics::histogram::LiveHistogram;
 use crate::metrics::snapshot::{Interval, OTHER, Snapshot, StageSnapshot};
@@ -26,6 +27,7 @@ struct Numbers {
     counters: Cells,
     gauges: Needles,
     kinds: Kinds,
+    diary: Diary,
     /// The totals at the last flush. Only flushes lock it.
     flushed: Mutex<Flushed>,
 }
@@ -51,6 +53,7 @@ impl Tracker {
                 counters: Cells::default(),
                 gauges: Needles::default(),
                 kinds: Kinds::default(),
+                diary: Diary::default(),
                 flushed: Mutex::new(Flushed { at: clock::instant(), totals: Snapshot::default() }),
             })
         }))
@@ -80,6 +83,17 @@ impl Tracker {
     pub fn count(&self, counter: Counter, n: u64) {
         let Some(numbers) = &self.0 else { return };
         numbers.counters.add(counter, n);
+    }
+
+    /// Notes in words what was done for a post, at the moment `at`.
+    pub fn note(&self, post: PostId, at: WallTime, what: impl Into<String>, took: Option<Duration>) {
+        let Some(numbers) = &self.0 else { return };
+        numbers.diary.note(post, Note { at, what: what.into(), took });
+    }
+
+    /// What was done for a post lately, the oldest first; `None` when metrics are off.
+    pub fn notes(&self, post: PostId) -> Option<Vec<Note>> {
+        self.0.as_ref().map(|numbers| numbers.diary.of(post))
     }
 
     /// Notes how something stands now.

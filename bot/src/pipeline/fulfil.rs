@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::instant;
 use crate::dedup::{Delivered, Ended};
 use crate::domain::{
-    ArtifactKey, Disposition, Edits, Failure, LimitClass, MediaChoice, Medium, MediumKind, Post, Request,
-    Stage,
+    ArtifactKey, Disposition, Edits, Failure, LimitClass, MediaChoice, Medium, MediumKind, Post, PostId,
+    Request, Stage,
 };
 use crate::guard::audience::{self, Audience};
 use crate::metrics::Counter;
@@ -110,7 +110,7 @@ impl Worker {
         let making: Vec<_> = wanted
             .iter()
             .enumerate()
-            .map(|(part, medium)| self.make(medium, edits, limit, activity.part(part), cancel))
+            .map(|(part, medium)| self.make(post.id, medium, edits, limit, activity.part(part), cancel))
             .collect();
         let made: Vec<Result<Arc<Made>, Failure>> =
             stream::iter(making).buffered(self.settings.at_once.max(1)).collect().await;
@@ -144,6 +144,7 @@ impl Worker {
 
     fn make<'a>(
         &'a self,
+        post: PostId,
         medium: &'a Medium,
         edits: Edits,
         limit: LimitClass,
@@ -151,11 +152,20 @@ impl Worker {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Arc<Made>, Failure>> {
         let edits = edits_for(medium.kind, edits);
+        let asked = post;
         let key = ArtifactKey { post: medium.post, medium: medium.index, edits, limit, profile: PROFILE };
         let order = Order { key, medium, activity };
         async move {
+            let begun = instant();
             let made = self.optimizer.make(&order, cancel).await;
             order.activity.made(1.0);
+            let took = instant().saturating_duration_since(begun);
+            let what = match &made {
+                Ok(made) => made.facts.action.as_str(),
+                Err(failure) => failure.code(),
+            };
+            let place = order.medium.index.get();
+            self.tracker.note(asked, self.clock.now(), format!("medium {place}: {what}"), Some(took));
             made
         }
         .boxed()
@@ -172,6 +182,9 @@ impl Worker {
         let delivered =
             timeout(self.settings.upload_timeout, self.delivery.deliver(request, parcel, posting)).await;
         let result = delivered.unwrap_or(Err(Failure::TimedOut { stage: Stage::Upload }));
+        let what = result.as_ref().map_or_else(Failure::code, |_| "done");
+        let took = instant().saturating_duration_since(begun);
+        self.tracker.note(request.post(), self.clock.now(), format!("posting it: {what}"), Some(took));
         match &result {
             Ok(_) => {
                 self.tracker.stage(Stage::Upload, instant().saturating_duration_since(begun));

@@ -11,7 +11,7 @@ use crate::domain::{Failure, Post, PostId};
 use crate::source::breaker::Breaker;
 use crate::source::failure::SourceFailure;
 use crate::source::verdict::{Found, Verdict};
-use crate::source::{BreakerSettings, Source};
+use crate::source::{BreakerSettings, Source, SourceName};
 
 /// The sources in their order, each with its breaker.
 #[derive(Debug)]
@@ -47,7 +47,13 @@ impl Quorum {
     ///
     /// # Errors
     /// With what the sources together say; see the ranks of [`Verdict`].
-    pub(crate) async fn ask(&self, post: PostId) -> Result<Found, Failure> {
+    ///
+    /// `heard` is called with what each source said, and how long it took.
+    pub(crate) async fn ask_aloud(
+        &self,
+        post: PostId,
+        heard: &(dyn Fn(SourceName, &'static str, Duration) + Sync),
+    ) -> Result<Found, Failure> {
         let mut verdict = Verdict::default();
         let mut rested = Verdict::default();
         let mut waiting = self.seats.iter();
@@ -77,9 +83,13 @@ impl Quorum {
             }
             ask_next = tokio::select! {
                 biased;
-                Some((seat, answer)) = under_way.next() => match answer {
-                    Ok(post) => return Ok(Found { post, whole: true }),
+                Some((seat, answer, took)) = under_way.next() => match answer {
+                    Ok(post) => {
+                        heard(seat.source.name(), "gave the post", took);
+                        return Ok(Found { post, whole: true });
+                    }
                     Err(failure) => {
+                        heard(seat.source.name(), failure.code(), took);
                         seat.report(post, &failure);
                         verdict.hear(seat.source.name(), failure);
                         if let Some(settled) = verdict.settled() {
@@ -93,6 +103,14 @@ impl Quorum {
         }
         verdict.join(rested);
         verdict.close()
+    }
+}
+
+#[cfg(test)]
+impl Quorum {
+    /// The same, where nobody listens.
+    pub(crate) async fn ask(&self, post: PostId) -> Result<Found, Failure> {
+        self.ask_aloud(post, &|_, _, _| {}).await
     }
 }
 
@@ -114,14 +132,15 @@ impl Seat {
         }
     }
 
-    async fn ask(&self, post: PostId) -> (&Self, Result<Post, SourceFailure>) {
+    async fn ask(&self, post: PostId) -> (&Self, Result<Post, SourceFailure>, Duration) {
+        let begun = clock::instant();
         let answer = self.source.fetch(post).await;
         let now = clock::instant();
         match &answer {
             Err(failure) if failure.is_trouble() => self.lock().fail(now, failure.retry_after()),
             _ => self.lock().succeed(),
         }
-        (self, answer)
+        (self, answer, now.saturating_duration_since(begun))
     }
 
     fn report(&self, post: PostId, failure: &SourceFailure) {

@@ -132,6 +132,7 @@ impl Resolver {
                 drop(self.look_up(post, Errand::Renewal));
             }
             self.core.count_hit(&known);
+            self.core.tracker.note(post, now, "the post: remembered in memory", None);
             return known.kept.answer();
         }
         let mut look_up = self.look_up(post, Errand::Answer);
@@ -230,12 +231,16 @@ impl Core {
             let known = Arc::new(known);
             self.known.insert(post, Arc::clone(&known));
             self.count_hit(&known);
+            self.tracker.note(post, self.clock.now(), "the post: remembered in the store", None);
             return Ok(known);
         }
         if errand == Errand::Answer {
             self.tracker.count(Counter::ResolverMisses, 1);
         }
-        let (kept, life) = match self.quorum.ask(post).await {
+        let heard = |source: SourceName, what: &'static str, took| {
+            self.tracker.note(post, self.clock.now(), format!("{source}: {what}"), Some(took));
+        };
+        let (kept, life) = match self.quorum.ask_aloud(post, &heard).await {
             Ok(Found { post, whole: true }) => (Kept::Post(Arc::new(post)), self.settings.post_ttl),
             Ok(Found { post, whole: false }) => (Kept::Post(Arc::new(post)), self.settings.partial_ttl),
             Err(Failure::Gone(reason)) => (Kept::Gone(reason), self.settings.gone_ttl),

@@ -121,7 +121,6 @@ async fn links_are_answered_without_a_mention_where_moderators_want_it() {
     bot.discord.wait_until(|state| state.registrations() == 1).await;
     let moderator = bot.discord.user("mod");
     bot.discord.make_moderator(bot.guild, moderator);
-    bot.discord.say(bot.channel, bot.ann, LINK);
     let on = told(&bot, moderator, "settings", json!([{"type": 5, "name": "auto", "value": true}])).await;
     assert!(on.starts_with("Links without a mention: on\n"), "{on}");
     // A post without media is no reason to say something, nor is one that stands there already.
@@ -149,5 +148,25 @@ async fn what_somebody_asked_for_is_forgotten_when_they_say_so() {
     bot.idle().await;
     // What said how it went goes too.
     bot.discord.wait_until(|state| state.replies(bot.channel).iter().all(|reply| reply.is_ephemeral())).await;
+    bot.end().await;
+}
+
+#[tokio::test]
+async fn why_says_what_was_done_for_a_post() {
+    let bot = Bot::with_video(films::ready()).await;
+    bot.discord.wait_until(|state| state.registrations() == 1).await;
+    let url = json!([{"type": 3, "name": "url", "value": LINK}]);
+    assert!(told(&bot, bot.ann, "why", url.clone()).await.starts_with("I did nothing for that post"));
+    let asked = bot.mention(bot.ann, LINK);
+    bot.answers_to(asked, 1).await;
+    bot.idle().await;
+    let words = told(&bot, bot.ann, "why", url).await;
+    let lines: Vec<&str> = words.lines().collect();
+    assert_eq!(lines.len(), 3, "{words}");
+    for (line, part) in
+        lines.iter().zip(["vxtwitter: gave the post, ", "medium 1: pass, ", "posting it: done, "])
+    {
+        assert!(line.contains(part), "{words}");
+    }
     bot.end().await;
 }

@@ -20,6 +20,7 @@ use crate::frontend::discord::session::{Desk, Words};
 use crate::frontend::discord::settings::GuildSettings;
 use crate::frontend::discord::{Discord, number};
 use crate::intake::{Outcome, Waiting};
+use crate::metrics::Note;
 use crate::queue::Filter;
 
 /// Requests of one person that are forgotten in one go.
@@ -66,6 +67,7 @@ impl Desk {
             }
             Ok(Command::Check) => check(&command),
             Ok(Command::Status) => self.status().await,
+            Ok(Command::Why(link)) => self.why(link),
             Ok(Command::Settings(wishes)) => self.settings(&command, wishes).await,
             Ok(Command::Forget) => self.forget(from_user(command.user.id)).await,
             Err(text) => text,
@@ -145,6 +147,22 @@ impl Desk {
             Outcome::Full(_) => caption::FULL.to_owned(),
             Outcome::Closed(_) => caption::CLOSED.to_owned(),
         }
+    }
+
+    /// What was done for a post lately.
+    fn why(&self, link: Link) -> String {
+        let Some(notes) = self.intake.notes(link.post) else {
+            return "That is not noted here (metrics.enabled).".to_owned();
+        };
+        if notes.is_empty() {
+            return "I did nothing for that post since I was started, or it was too long ago.".to_owned();
+        }
+        let now = self.discord.clock.now();
+        let line = |note: &Note| {
+            let took = note.took.map_or_else(String::new, |took| format!(", {:.1} s", took.as_secs_f64()));
+            format!("{} s ago: {}{took}", now.since(note.at).as_secs(), note.what)
+        };
+        notes.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Changes what holds in a server, and says what does.

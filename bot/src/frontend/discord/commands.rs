@@ -24,6 +24,8 @@ pub(super) enum Command {
     Check,
     /// To know how much there is to do.
     Status,
+    /// To know what was done for a post.
+    Why(Link),
     /// To see or change what holds in the server.
     Settings(Wishes),
     /// To have the requests of the one who gives it forgotten.
@@ -75,10 +77,15 @@ pub(super) fn definitions() -> Value {
         part(choice, "here", "Post in this channel; I post only in channels that are named so"),
         part(choice, "everywhere", "Post in all channels again"),
     ]);
+    let mut link = part(text, "url", "The link to the post");
+    link["required"] = json!(true);
+    let mut why = part(1, "why", "What I did lately for a post, and how long it took");
+    why["options"] = json!([link]);
     let under = [
         part(1, "check", "What I may do in this channel, and what I lack"),
         part(1, "status", "How much I have to do"),
         settings,
+        why,
         part(1, "forget", "Forget what you asked me for and is not done"),
     ];
     let command = |name: &str, about: &str, options: &[Value]| {
@@ -114,6 +121,7 @@ impl Command {
             ("azalea", _) => match options.first().map(|option| option.name) {
                 Some("check") => Ok(Self::Check),
                 Some("status") => Ok(Self::Status),
+                Some("why") => why(options.first()).map(Self::Why),
                 Some("forget") => Ok(Self::Forget),
                 Some("settings") => Ok(Self::Settings(wishes(options.first()))),
                 _ => Err(UNKNOWN.to_owned()),
@@ -123,7 +131,19 @@ impl Command {
     }
 }
 
+const NO_LINK: &str = "That is not a link to a post; it should look like https://x.com/NAME/status/NUMBER.";
 const UNKNOWN: &str = "I do not know that command; it may be new. Try again in some minutes.";
+
+fn why(asked: Option<&ResolvedOption<'_>>) -> Result<Link, String> {
+    let Some(ResolvedValue::SubCommand(options)) = asked.map(|asked| &asked.value) else {
+        return Err(NO_LINK.to_owned());
+    };
+    let text = options.iter().find_map(|option| match option.value {
+        ResolvedValue::String(text) => Some(text),
+        _ => None,
+    });
+    find_links(text.unwrap_or_default()).links.first().copied().ok_or_else(|| NO_LINK.to_owned())
+}
 
 fn wishes(settings: Option<&ResolvedOption<'_>>) -> Wishes {
     let Some(ResolvedValue::SubCommand(options)) = settings.map(|settings| &settings.value) else {
@@ -157,9 +177,7 @@ fn fetch(options: &[ResolvedOption<'_>]) -> Result<Command, String> {
     };
     let links = find_links(text("url").unwrap_or_default()).links;
     let Some(link) = links.first().copied() else {
-        return Err(
-            "That is not a link to a post; it should look like https://x.com/NAME/status/NUMBER.".to_owned()
-        );
+        return Err(NO_LINK.to_owned());
     };
     let trim =
         Trim::new(time("from")?, time("to")?).map_err(|_| "`to` must be later than `from`.".to_owned())?;
