@@ -25,6 +25,8 @@ mod films;
 mod house;
 #[path = "discord/limits.rs"]
 mod limits;
+#[path = "discord/places.rs"]
+mod places;
 #[path = "service/recorder.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod recorder;
